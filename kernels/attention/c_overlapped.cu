@@ -1,5 +1,5 @@
-// The same, and within a group too the softmax runs beside a product: the scores of the next tile
-// are begun before the output of this one, and their softmax runs while that product still does.
+// The same, and within a group too the softmax may run beside a product: the scores of the next
+// tile are begun before the output of this one, and waited for alone. ptxas decides what runs then.
 #include "attention/attention.cuh"
 
 constexpr int GROUPS = 2;           // warp groups that multiply, 64 queries each

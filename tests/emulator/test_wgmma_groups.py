@@ -76,3 +76,16 @@ def test_what_a_result_began_with_does_not_come_again() -> None:
     assert np.array_equal(again.buffer[0], np.full(SIZE, 15, np.uint32))
     two.finish()
     assert np.array_equal(again.buffer[0], np.full(SIZE, 15, np.uint32))
+
+
+def test_nor_when_its_threads_have_waited() -> None:
+    """The same, and the first group has waited for both before the other's result is there."""
+    scene = Scene()
+    one, two = scene.begin(0, 10), scene.begin(1, 20)
+    both = scene.join(one.buffer[0], two.buffer[0])
+    again = scene.begin(0, 5, scene.part(both, np.arange(SIZE)))
+    scene.queue.settle(np.arange(SIZE), np.ones(SIZE, np.int64), 3 * SIZE)
+    assert scene.queue.under_way == [two]
+    two.finish()
+    assert np.array_equal(again.buffer[0], np.full(SIZE, 15, np.uint32))
+    assert np.array_equal(both, np.repeat(np.uint32([10, 20]), SIZE))

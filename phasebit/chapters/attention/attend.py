@@ -15,9 +15,9 @@ from phasebit.emulator import Schedule
 if TYPE_CHECKING:
     from phasebit.emulator import Run
 
-ONE_GROUP, PING_PONG, OVERLAPPED, PERSISTENT, LEAN, DYNAMIC = KERNELS = (
+ONE_GROUP, PING_PONG, OVERLAPPED, PERSISTENT, LEAN, DYNAMIC, NEXT = KERNELS = (
     "a_one_group", "b_ping_pong", "c_overlapped", "d_persistent_blocks", "e_lean_softmax",
-    "f_dynamic",
+    "f_dynamic", "g_next_scores",
 )  # fmt: skip
 LOG2_E = np.float32(1.4426950408889634)
 PATTERN = 1024

@@ -33,7 +33,7 @@ class Slip(NamedTuple):
         return replace_once(attend.flat(self.kernel), self.right, self.wrong)
 
 
-_A, _B, _C, _D, _E, _F = attend.KERNELS
+_A, _B, _C, _D, _E, _F, _G = attend.KERNELS
 _K_FREE = "        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.k_empty[k.slot]);\n"
 _V_FREE = "        if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.v_empty[v.slot]);\n"
 
@@ -51,6 +51,11 @@ _TASK_FREE = """        __syncwarp();
         release(&s.q_empty[t.slot]);  // the task, too, has been read
 """
 _STORED = "        store_wide(o, task.O, row, task.shape.queries, task.stride);\n"
+
+
+def _indented(text: str) -> str:
+    """Lines of kernel f as they stand in kernel g's ``finish``."""
+    return "".join(f"    {line}\n" for line in text.splitlines())
 
 
 def _in_c(text: str) -> str:
@@ -140,6 +145,14 @@ SLIPS = {
     "nobody is told that there is no more to do": Slip(
         _F, "    s.tasks[t.slot].tiles = 0;\n    ptx::mbarrier_arrive(&s.q_full[t.slot]);\n",
         "    s.tasks[t.slot].tiles = 0;\n", "deadlock"),
+    "the output is stored while its product runs": Slip(
+        _G, "            ptx::wgmma_wait_group<1>();\n            finish();",
+        "            finish();", "async"),
+    "the task is free before its output is stored, the next scores begun": Slip(
+        _G, _indented(_STORED + _TASK_FREE), _indented(_TASK_FREE + _STORED), "race"),
+    "the next queries are not waited for": Slip(
+        _G, "        ptx::mbarrier_wait(&s.q_full[next.slot], next.phase);\n", "",
+        "async|race|pending|WRONG|deadlock"),
     "the end is written over a task": Slip(
         _F, "    if (!copies) return;\n    ptx::mbarrier_wait(&s.q_empty[t.slot], !t.phase);\n",
         "    if (!copies) return;\n", "race|pending|deadlock|WRONG"),
@@ -169,7 +182,7 @@ def verdicts(names: Iterable[str], schedule: Schedule = "late") -> dict[str, str
                 h = attend.heads(D, 140, 131)
             elif SLIPS[name].kernel == attend.LEAN:
                 h = attend.heads(D, 64, 520, layers=2, sharing=2, spread=8)
-            elif SLIPS[name].kernel == attend.DYNAMIC:
+            elif SLIPS[name].kernel in (attend.DYNAMIC, attend.NEXT):
                 h = attend.heads(D, 64, 100, layers=4, sharing=2, spread=8)
             try:
                 done = program.attend(name, h, causal, schedule=schedule, blocks=1)

@@ -16,6 +16,8 @@ LADDER = {
     "dynamic": attend.DYNAMIC,
 }
 """Rung -> its file."""
+NEXT = "next scores before the store"
+"""Kernel g, which was measured apart."""
 
 CUDNN, FLASH, FLASH_3 = "cuDNN", "FlashAttention-2", "FlashAttention-3"
 RIVALS = (CUDNN, FLASH, FLASH_3)

@@ -15,6 +15,7 @@ from phasebit.chapters.attention.rungs import (
     FLASH,
     HEADS,
     LADDER,
+    NEXT,
     PLACES,
     RIVALS,
     SEQUENCES,
@@ -61,10 +62,12 @@ def row(
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
     """Kernel -> its rate in the ladder of the record, full attention over 4096 tokens."""
     found = row(recorded, 128, False, 4096)
+    ends = measure.read("attention_waits")
+    narrow = row(ends, 64, False, 4096, part="ends")[NEXT]
     return {
         kernel: f"{found[rung]:.0f} TFLOP/s, heads of 128, 4096 tokens"
         for rung, kernel in LADDER.items()
-    }
+    } | {attend.NEXT: f"{narrow:.0f} TFLOP/s, heads of 64, 4096 tokens ({ends['date']})"}
 
 
 def ladder(
@@ -258,6 +261,25 @@ def alone(recorded: Mapping[str, Any]) -> measure.Table:
     return measure.Table(("the softmax of", "cycles"), rows, measure.source(dict(recorded)))
 
 
+def ends(recorded: Mapping[str, Any]) -> measure.Table:
+    """Kernel g beside kernel f and its rivals, in a record of their own."""
+    rows = []
+    for each in recorded["ends"]:
+        d, causal, length = each["d"], each["causal"], each["sequence"]
+        found = row(recorded, d, causal, length, part="ends")
+        rows.append((
+            f"d = {d}, {'causal' if causal else 'full'}, {length:,}",
+            *(f"{found[name]:.0f}" for name in (LAST, NEXT)),
+            *(f"{found[NEXT] / found[name]:.2f}" for name in (LAST, CUDNN, FLASH)),
+        ))  # fmt: skip
+    return measure.Table(
+        ("", "kernel f", "kernel g", "of kernel f", *(f"of {name}" for name in (CUDNN, FLASH))),
+        tuple(rows), "TFLOP/s, medians; " + measure.source(dict(recorded)),
+    )  # fmt: skip
+
+
+WAITS = 0, 50, 200, 450, 600, 900, 1200
+"""Of the waits put in, those in the picture."""
 SLACK = {
     "third, its groups": ("overlapped", "all groups"),
     "third, its producer": ("overlapped", "the producer"),
@@ -268,7 +290,7 @@ SLACK = {
 
 
 def passes(
-    recorded: Mapping[str, Any], kernel: str, d: int, causal: bool, who: str = "all groups"
+    recorded: Mapping[str, Any], kernel: str, d: int, causal: bool, who: str = "all groups",
 ) -> tuple[list[int], list[list[float]]]:
     """For each wait put in: how much longer it lasts than none, and each group's cycles a pass."""
     (found,) = [
@@ -289,9 +311,11 @@ def slack(recorded: Mapping[str, Any]) -> Picture:
     waits: list[int] = []
     series: dict[str, Sequence[float]] = {}
     for curve, (kernel, who) in SLACK.items():
-        waits, cycles = passes(recorded, kernel, 128, False, who)
+        lasts, cycles = passes(recorded, kernel, 128, False, who)
         means = [statistics.mean(each) for each in cycles]
-        series[curve] = [each - means[0] for each in means]
+        shown = [recorded["slack"][0]["waits"].index(wait) for wait in WAITS]
+        waits = [lasts[i] for i in shown]
+        series[curve] = [means[i] - means[0] for i in shown]
     return curves(
         waits, {"as long as the wait": waits, **series}, x_label="wait put in, cycles",
         y_label="a pass is longer by", show=lambda value: f"{float(value):,.0f}",

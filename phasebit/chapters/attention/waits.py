@@ -29,7 +29,6 @@ from phasebit.chapters.attention import (
     attend,
     launched,
     narrow_heads,
-    next_scores,
     rungs,
     softmax_alone,
 )
@@ -210,8 +209,8 @@ def pinned(name: str) -> str:
 
 def plain(name: str) -> str:
     """A rung, a variant, a pinned rung, the groups in turn, or the next scores before the store."""
-    if name == next_scores.NAME:
-        return next_scores.text()
+    if name == rungs.NEXT:
+        return attend.flat(attend.NEXT)
     if PINNED in name:
         return pinned(name)
     return narrow_heads.text(name) if name == IN_TURN else rungs.text(name)
@@ -306,7 +305,7 @@ SLACKS = (
     Slack(IN_TURN, 64, True, 4096, {"all groups": FOUR, "the last group": (3,)}, SOME),
 )  # fmt: skip
 ORDERS = (C, C + PINNED, C + BEHIND, D, D + PINNED, F, BEFORE, F + PINNED, F + BEHIND)
-ENDS = (F, next_scores.NAME)
+ENDS = (F, rungs.NEXT)
 END_CASES = ((64, False, 1024), (64, True, 1024), (64, False, 4096), (64, True, 4096),
              (128, False, 1024), (128, True, 1024))  # fmt: skip
 ORDER_CASES = ((128, False, 4096), (128, True, 4096), (64, False, 4096), (64, True, 4096))

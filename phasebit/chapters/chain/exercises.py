@@ -66,6 +66,33 @@ def _busy(copy: int, latency: int, product: int, slots: int) -> bool:
     return all(b - a == product for a, b in pairwise(begins))
 
 
+@judged
+def newest(answer: Callable[[int, int], int]) -> str:
+    """``answer(boxes, meetings)``: how many copies the storing thread may leave unread.
+
+    Pieces go round the boxes, and four warps meet once a piece, or twice.
+    """
+
+    def cases() -> Iterator[Case]:
+        for boxes in 2, 3, 4, 5, 8:
+            for meetings in 1, 2:
+                count = 0
+                while _safe(boxes, meetings, count + 1):
+                    count += 1
+                yield (boxes, meetings), count
+
+    def words(boxes: int, meetings: int) -> str:
+        return f"{boxes} boxes, {meetings} meeting{'s'[: meetings > 1]} a piece"
+
+    return agree(answer, cases(), words, "ways out")
+
+
+def _safe(boxes: int, meetings: int, count: int) -> bool:
+    """Whether each piece's box has been read before it is filled, ``count`` copies left unread."""
+    asked = {1: -2, 2: -1}[meetings]  # of piece i, the last that was asked for before the wait
+    return all(i - boxes <= i + asked - count for i in range(boxes, 4 * boxes))
+
+
 _SHAPES = (257, 232, 200), (130, 12, 64), (513, 300, 72)
 """Several tiles of four slices, a single slice, and tiles that go round both sums twice."""
 

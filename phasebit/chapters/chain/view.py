@@ -135,7 +135,7 @@ def four_roles(source: str) -> Picture:
              for i, name in enumerate(names)}  # fmt: skip
     handed = ((f"{rings.stages} slices: {what['full']}", what["empty"]),
               (f"{rings.sums} sums: {what['sum full']}", what["sum empty"]),
-              ("2 pieces: a meeting", "wait_group.read"))  # fmt: skip
+              ("2 pieces: the meeting", "wait_group.read, the meeting"))  # fmt: skip
     arrows = [Arrow(str(i + back), str(i + 1 - back), words[back], 28.0)
               for i, words in enumerate(handed) for back in (0, 1)]  # fmt: skip
     return diagram(nodes, arrows, title="Who fills whose slots: above full, below empty")

@@ -38,6 +38,7 @@ BY_WARPS: dict[Shape, tuple[Plan, ...]] = {
     Shape(4096, 768, 3072): _by_warps(2, 192, 5, 0, 1, 2),
     Shape(2048, 6144, 4096): _by_warps(2, 256, 4, 0, 2),
     Shape(128, 14336, 4096): _by_warps(2, 112, 7, 0, 1),
+    Shape(512, 14336, 4096): _by_warps(2, 224, 4, 0),
     Shape(256, 4096, 14336): _by_warps(1, 128, 8, 0, 2, early=False),
 }  # fmt: skip
 """Where C by warps is timed, too: what it won at two squares, and shapes that are like them."""

@@ -19,6 +19,7 @@ from phasebit.chapters.every_shape import (
     last_wave,
     narrower,
     open_kernels,
+    processes,
     row_ends,
     tries,
 )
@@ -30,7 +31,7 @@ from phasebit.instruments import beside_torch
 from phasebit.instruments.rivals import FOLDER
 
 NAME = "every_shape"
-_CONTROLS = (early_controls, cold, last_wave)
+_CONTROLS = (early_controls, cold, last_wave, processes)
 FURTHER = (
     open_kernels.NAME, row_ends.NAME, narrower.NAME, few_rows.NAME,
     *(each.NAME for each in _CONTROLS),

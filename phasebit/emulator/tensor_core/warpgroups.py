@@ -194,7 +194,7 @@ class Queue:
         while waiting:
             for source, some, target, places in self.followers.get(heapq.heappop(waiting)[1], ()):
                 key = id(owner(target))
-                if key in self.computed:
+                if key in self.computed or key not in self.age:  # or all have waited for it
                     continue
                 target.view(np.uint32)[places] = source.view(np.uint32)[some]
                 if (self.age[key], key) not in seen:

@@ -13,13 +13,14 @@ from phasebit.chapters.attention import attend, mistaken, rungs
 from phasebit.edits import replace_once
 from phasebit.emulator import Schedule
 
+LEAN, DEALT = attend.KERNELS[4:], attend.KERNELS[5:]
 SCHEDULES = "eager", "late", "random"
 
 
 @pytest.mark.parametrize("kernel", attend.KERNELS)
 def test_a_kernel_file_holds_one_idea(kernel: str) -> None:
     lines = attend.source(kernel).splitlines()
-    softmax = "lean_softmax" if kernel in (attend.LEAN, attend.DYNAMIC) else "attention"
+    softmax = "lean_softmax" if kernel in LEAN else "attention"
     assert lines[0].startswith("// ") and f'#include "attention/{softmax}.cuh"' in lines
     assert len(lines) <= 300 and max(map(len, lines)) <= 100
 
@@ -55,15 +56,16 @@ def test_right_for_large_scores_and_many_tiles(programs: attend.Programs, kernel
 @pytest.mark.nvcc
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("kernel", DEALT)
 def test_sequences_of_any_lengths(
-    programs: attend.Programs, schedule: Schedule, causal: bool
+    programs: attend.Programs, kernel: str, schedule: Schedule, causal: bool
 ) -> None:
     """Packed: without queries, without keys, more of either, a single token; shared heads."""
     sequences = [
         attend.heads(64, queries, keys, layers=2, sharing=2, seed=queries)
         for queries, keys in ((70, 40), (0, 30), (1, 0), (300, 300), (20, 130), (1, 1))
     ]
-    done = programs.attend_packed(attend.DYNAMIC, sequences, causal, schedule=schedule)
+    done = programs.attend_packed(kernel, sequences, causal, schedule=schedule)
     assert not done.run.findings and done.error <= 1
 
 
@@ -93,10 +95,11 @@ def test_what_lies_behind_a_sequence_must_be_cleared() -> None:
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("blocks", [1, 3, 40])
-def test_any_number_of_blocks(programs: attend.Programs, blocks: int) -> None:
+@pytest.mark.parametrize("kernel", DEALT)
+def test_any_number_of_blocks(programs: attend.Programs, kernel: str, blocks: int) -> None:
     """Also more blocks than there are tiles of the output."""
     h = attend.heads(64, 600, 90, layers=3)
-    done = programs.attend(attend.DYNAMIC, h, True, schedule="random", blocks=blocks)
+    done = programs.attend(kernel, h, True, schedule="random", blocks=blocks)
     assert not done.run.findings and done.error <= 1
 
 

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from phasebit.chapters.attention import attend, next_scores, softmax_alone, waits
+from phasebit.chapters.attention import attend, softmax_alone, waits
 from phasebit.launching.launch import compile
 
 PINNED = [name for name in waits.ORDERS if waits.PINNED in name]
@@ -36,7 +36,7 @@ def test_right_and_without_findings(programs: attend.Programs, name: str) -> Non
 @pytest.mark.nvcc
 def test_next_scores_before_the_store() -> None:
     """Tiles that begin with hidden ones, groups without queries, sequences of any lengths."""
-    program = attend.Programs({"kernel": next_scores.text()}, (64, True), (64, False))
+    program = attend.Programs({"kernel": attend.source(attend.NEXT)}, (64, True), (64, False))
     for causal, queries, keys in ((True, 300, 300), (True, 150, 270), (False, 300, 131)):
         done = program.attend("kernel", attend.heads(64, queries, keys, layers=3), causal, blocks=1)
         assert not done.run.findings and done.error <= 1

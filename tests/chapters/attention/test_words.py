@@ -229,6 +229,20 @@ def test_what_groups_in_turn_could_gain(waits: dict[str, Any]) -> None:
     assert round(100 * (1 - busy["groups in turn"] / busy["dynamic"])) == 2
 
 
+def test_the_next_scores_before_the_store(waits: dict[str, Any]) -> None:
+    found = {}
+    for each in waits["ends"]:
+        case = each["d"], each["causal"], each["sequence"]
+        found[case] = view.row(waits, *case, part="ends")
+    gains = {case: round(100 * (rates[rungs.NEXT] / rates[view.LAST] - 1))
+             for case, rates in found.items()}  # fmt: skip
+    assert {gain for case, gain in gains.items() if case[0] == 64} == {2, 3}
+    assert all(abs(gain) <= 1 for case, gain in gains.items() if case[0] == 128)
+    parts = [f"{found[64, causal, 1024][name] / found[64, causal, 1024][rungs.FLASH]:.3f}"
+             for causal in (False, True) for name in (rungs.NEXT, view.LAST)]  # fmt: skip
+    assert parts == ["1.842", "1.793", "1.786", "1.757"]
+
+
 def test_what_costs_nothing(record: dict[str, Any]) -> None:
     """Of the rows that the guesses before the two tables of changes name."""
     full = CASES[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from phasebit import measure
-from phasebit.chapters.block_order import view
+from phasebit.chapters.block_order import neighbours, view
 from phasebit.chapters.block_order.block_order_times import ASKED, HIT, LOOKUPS
 
 
@@ -103,3 +103,23 @@ def test_requests_are_joined_within_a_gpc_and_not_across() -> None:
     sizes = [len(gpc) for gpc in record["gpcs"]]
     assert sum(size for size in sizes if size in (16, 18)) > 0.85 * sum(sizes), "mostly"
     assert "two of a TPC" in str(view.joined(record))
+
+
+def test_what_holds_neighbours_together() -> None:
+    record = measure.read("block_order_neighbours")
+    runs = {(run["reads"], run["numbers"], run["held_ns"]): run for run in record["runs"]
+            if run["order"] == view.HELD_IN}  # fmt: skip
+    own, four, apart, pairs = neighbours.OWN, neighbours.FOUR, neighbours.APART, neighbours.PAIRS
+    dealt, fixed = neighbours.DEALT, neighbours.FIXED
+    assert record["multiprocessors"] == 132
+    assert all(run["begin_1"] < 0.005 for key, run in runs.items() if key[1] == dealt)
+    assert 0.19 < runs[apart, fixed, 0]["begin_1"] < 0.22, "a fifth"
+    assert 0.22 < runs[apart, fixed, 0]["block_us"] / runs[own, fixed, 0]["block_us"] - 1 < 0.25
+    assert 0.12 < runs[own, fixed, 0]["begin_64"] < 0.13, "an eighth"
+    for what in (own, four, pairs):
+        assert runs[what, fixed, 0]["begin_1"] < 1 / 300
+        behind = runs[what, fixed, neighbours.HOLD]["behind_waves"]
+        assert behind["1"] > 4000 and all(behind[wave] < 100 for wave in ("64", "128", "131"))
+    assert runs[apart, fixed, neighbours.HOLD]["behind_waves"]["131"] > 4000
+    lines = str(view.held_together(record)).splitlines()
+    assert lines[1].startswith("with none") and "20.56%" in lines[1]

@@ -46,9 +46,10 @@ def test_differences_are_of_the_functions_alone() -> None:
 
 @pytest.mark.nvcc
 def test_one_box_leaves_by_a_quarter_of_the_copies_and_a_meeting_each() -> None:
-    pieces, box = climb.ways_out().rows
+    pieces, box, twice = climb.ways_out().rows
     assert pieces[1:] == ("32", "4", "36", "0")
     assert box[1:] == ("8", "16", "9", "8")
+    assert twice[1:] == ("8", "16", "9", "16")
 
 
 @pytest.mark.nvcc

@@ -17,14 +17,14 @@ CHAPTER = next(ROOT.glob("book/*/??_chain.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.saves_most, check.slots_for):
+    for each in (check.saves_most, check.slots_for, check.newest):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.multiplier.verdict(...).endswith("not answered yet")
     assert check.multiplier.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
-    for name in ("saves_most", "slots_for"):
+    for name in ("saves_most", "slots_for", "newest"):
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
@@ -69,6 +69,20 @@ def test_a_second_sum_saves_the_largest_share_at_640() -> None:
 )
 def test_slots_for_refuses(wrong: Callable[..., int]) -> None:
     assert "not right yet" in check.slots_for.verdict(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda boxes, meetings: 0,
+        lambda boxes, meetings: meetings - 1,
+        lambda boxes, meetings: boxes - 1,
+        lambda boxes, meetings: boxes - meetings,
+        lambda boxes, meetings: boxes - 3 + 2 * (meetings - 1),
+    ],
+)
+def test_newest_refuses(wrong: Callable[..., int]) -> None:
+    assert "not right yet" in check.newest.verdict(wrong)
 
 
 EMPTY = "        ptx::mbarrier_wait(&s.sum_empty[to.slot], to.phase ^ 1);\n"

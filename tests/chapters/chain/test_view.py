@@ -76,7 +76,8 @@ def test_how_a_block_and_a_pair_may_end() -> None:
 def test_the_four_roles_and_what_tells_full_and_empty() -> None:
     said = view.four_roles(kernels.source(kernels.CHAIN)).alt.splitlines()[1:]
     assert [line.rpartition(": ")[2] for line in said] == [
-        "bytes", "a commit", "a commit", "arrivals of warps", "a meeting", "wait_group.read"
+        "bytes", "a commit", "a commit", "arrivals of warps", "the meeting",
+        "wait_group.read, the meeting",
     ]  # fmt: skip
     assert said[0].startswith("copy engine, for warp 4 → tensor core, for warp 5: 4 slices")
     text = kernels.source(kernels.CHAIN)  # what stands in it for the ring without mbarriers

@@ -12,6 +12,8 @@ import pytest
 from phasebit import measure
 from phasebit.chapters.every_shape import (
     cuts,
+    early_controls,
+    early_places,
     open_kernels,
     plans,
     record,
@@ -116,6 +118,54 @@ def test_early_launch(recorded: dict[str, Any]) -> None:
     assert changes["16 × 14336 × 4096"] == 2 and changes[worst] == 30
     vendor = view.median(view.row_of(recorded, SMALL)["all"][view.VENDOR], "warm")
     assert us(recorded, SMALL, ALONE) < vendor < us(recorded, SMALL, LATE)
+
+
+def test_the_places_of_an_early_launch_cost_its_time() -> None:
+    stamped = measure.read(early_controls.NAME)
+    early, late, last = early_controls.EARLY, early_controls.NOT_EARLY, early_controls.LATE
+    long, few, deep = early_places.LONG, Shape(16, 14336, 4096), Shape(256, 4096, 14336)
+    assert ALONE.tiles(long) == 80 and 132 - 80 == 52
+    found = early_places.of_parts(stamped, long, early)
+    full = [us for us in found.values() if len(us) == 16]
+    some = [us for us in found.values() if 0 < len(us) < 16]
+    assert len(full) == 4 and len(found) == len(full) + len(some) + 1, "another is empty"
+    assert (round(min(map(min, full))), round(max(map(max, full)))) == (46, 57)
+    assert {round(us) for each in some for us in each} == {27, 28}
+    mine = early_places.blocks(stamped, long, early)
+    units = {block.unit for block in mine}
+    assert all(block.unit ^ 1 in units for block in mine), "and all have a neighbour"
+    spread = early_places.of_parts(stamped, long, late)
+    assert max(map(len, spread.values())) == 10
+    ended = [block.us for block in early_places.blocks(stamped, long, late)]
+    assert (round(min(ended)), round(max(ended))) == (37, 42)
+    unseen = early_places.parts(stamped)[-1]
+    assert len(unseen) == 10 and sum(map(len, early_places.parts(stamped).values())) == 132
+
+    def us(shape: Shape) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
+        times = early_places.times(stamped, shape)
+        return times, {(of, way): times[name] for name, (of, way) in early_controls.PLACED.items()
+                       if name in times}  # fmt: skip
+
+    times, placed = us(long)
+    assert [round(times[way]) for way in (late, early)] == [44, 57]
+    assert (round(placed[early, late]), round(placed[late, early])) == (59, 44)
+    assert round(placed[late, late] - times[late]) == 1, "the table itself"
+    for shape, part in ((few, 1), (deep, 2 / 5.5)):
+        times, placed = us(shape)
+        whole = times[early] - times[late]
+        of_places = [placed[early, way] - placed[late, way] for way in (early, late)]
+        assert all(abs(each / whole - part) < 0.13 for each in of_places), (whole, of_places)
+        assert shape == few or (f"{whole:.1f}" == "5.5" and all(round(x) == 2 for x in of_places))
+    assert not us(Shape(128, 14336, 4096))[1]
+    for row in stamped["times"]:
+        each = {way: view.median(row["times"][way], "warm") for way in (early, late, last)}
+        assert each[last] <= each[late]
+        if Shape(*row["shape"]) == SMALL:
+            assert each[early] < each[last]
+    times, _ = us(SMALL)
+    assert 0.4 < (times[late] - times[last]) / (times[late] - times[early]) < 0.5
+    said = early_places.table(stamped, long, SMALL)
+    assert len(said.rows) == 7 and said.rows[1][:2] == ("early", "57.4")
 
 
 def test_few_rows_exchanged(recorded: dict[str, Any]) -> None:

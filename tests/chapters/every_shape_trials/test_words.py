@@ -12,7 +12,10 @@ import pytest
 
 from phasebit import measure
 from phasebit.chapters.every_shape import (
+    cold,
+    cold_tables,
     few_rows,
+    last_wave,
     narrower,
     plans,
     record,
@@ -71,6 +74,55 @@ def test_policies(recorded: dict[str, Any]) -> None:
     said = trial_tables.policies(recorded)
     assert [row[0] for row in said.rows] == [plan.short for plan in (with_policies, without)]
     assert said.heading[0] == str(shape) and said.rows[1][2] == f"{low:.1f} to {high:.1f}"
+
+
+def test_what_is_cold() -> None:
+    found = measure.read(cold.NAME)
+    changes = {}
+    for row in found["states"]:
+        us = {state: median(row["flushed_us"][state]) for state in cold.STATES}
+        changes[Shape(*row["shape"])] = [us[state] / us["all cold"] - 1
+                                         for state in cold.STATES[1:]]  # fmt: skip
+    _, code, both = zip(*changes.values(), strict=True)
+    assert f"{max(map(abs, code)):.1%}" == "1.3%" and max(code) > 0 > min(code)
+    assert f"{-changes[SMALL][0]:.0%}" == "5%" and changes[ODD][0] > 0
+    fewest = [changes[shape][0] for shape in (Shape(16, 14336, 4096), Shape(64, 10240, 8192))]
+    assert sorted(round(-100 * each) for each in fewest) == [8, 10]
+    assert changes[SMALL][2] > -0.1 and min(both[3:]) > 0
+    assert len(cold_tables.states(found).rows) == 6
+
+
+def test_what_was_tried_against_it() -> None:
+    found = measure.read(cold.NAME)
+
+    def percent(shape: Shape, what: str) -> list[int]:
+        more = cold_tables.changed(found, shape, what)
+        assert more is not None
+        return [round(100 * each) for each in more]
+
+    middle = Shape(2048, 2048, 2048)
+    assert percent(SMALL, "by warps") == percent(SMALL, "by warps, dry") == [-4, -5]
+    assert percent(middle, "parts") == [-4, -3] and percent(SMALL, "parts")[0] == 3
+    assert percent(ODD, "dry")[0] == 9 and percent(middle, "lines")[1] == 8
+    assert percent(SMALL, "turned")[0] == 27
+    for what, least in (("lines", -0.005), ("turned", 0.005)):
+        every = [cold_tables.changed(found, shape, what) for shape in cold.CHANGES]
+        assert min(min(each) for each in every if each) > least
+    assert cold_tables.changed(found, ODD, "parts") is None
+    said = cold_tables.changes(found)
+    assert [row[0] for row in said.rows] == [*cold_tables.ROWS] and said.rows[1][2] == "-4% / -5%"
+
+
+def test_the_last_wave_alone() -> None:
+    times = measure.read(last_wave.NAME)["times"]
+    us = {name: view.median(each, "warm") for name, each in times.items()}
+    clocks = {name: us[name] * median(each["mhz"]) for name, each in times.items()}
+    five, six, _, all_ = (f"{count} tiles" for count in last_wave.COUNTS)
+    assert (round(us[six] - us[five]), round(us[all_] - us[six])) == (56, 37)
+    assert round(100 * (clocks[all_] - clocks[six]) / (clocks[six] - clocks[five])) == 94
+    ideal = clocks[six] / (6 * 79) * waves.walk(last_wave.CUT, AWKWARD).clocks
+    assert round(100 * (clocks[str(last_wave.CUT)] / ideal - 1)) == 4
+    assert waves.walk(last_wave.CUT, AWKWARD).clocks == 479
 
 
 def test_fours_at_5000() -> None:
