@@ -26,9 +26,10 @@ KERNEL = (
 )
 
 
-def launch(body: str, schedule: str, threads: int = 64) -> Run:
+def launch(body: str, schedule: str, threads: int = 64, blocks: int = 1) -> Run:
     out = np.zeros(64, np.uint32)
-    return run(KERNEL.replace("BODY", body), out, threads=threads, schedule=schedule)
+    text = KERNEL.replace("BODY", body)
+    return run(text, out, threads=threads, blocks=blocks, schedule=schedule)
 
 
 LEAVE = "and.b32 %r4, %r1, 31; setp.ge.u32 %p1, %r4, 20; @%p1 ret;"
@@ -82,6 +83,72 @@ class TestBarrier:
     )
     def test_a_barrier_that_is_no_mistake(self, body: str, schedule: str) -> None:
         assert not launch(body, schedule).findings
+
+
+APART = "setp.ge.u32 %p1, %r1, 32; @%p1 bra ON; ROLE ON: bar.sync 0; add.u32 %r2, %r2, 1;"
+"""The first warp has a role, the other goes on to a barrier behind it."""
+TURNS = (
+    "mov.u32 %r4, 0; TURN: bar.sync 0; add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 3; "
+    "@%p2 bra TURN;"
+)
+FIRST_BLOCK_ELSEWHERE = (
+    "mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0; @%p3 bra OTHER; "
+    "setp.ge.u32 %p1, %r1, 32; @%p1 bra ON; bra ROLE; "
+    "OTHER: setp.ge.u32 %p1, %r1, 32; @%p1 bra ON; bra ROLE; "
+    "ROLE: bar.sync 0; bar.sync 0; add.u32 %r4, %r4, 1; ON: bar.sync 0; add.u32 %r2, %r2, 1;"
+)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("blocks", [1, 3])
+class TestBarriersAtSeveralPlaces:
+    """A barrier counts who comes, wherever in the program: ``bar.sync`` names no place.
+
+    Warps that meet at two places are in order by the PTX ISA, and nothing is said of them.
+    Whoever leaves after such a meeting, though, has gone around what the others still wait at.
+    """
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            APART.replace("ROLE", TURNS),
+            APART.replace("ROLE", "bar.sync 0; bar.sync 0; add.u32 %r2, %r2, 1;"),
+            FIRST_BLOCK_ELSEWHERE,
+        ],
+        ids=["in a loop", "twice", "blocks that come by two branches"],
+    )
+    def test_who_left_is_missed_in_each_block(
+        self, body: str, blocks: int, schedule: str
+    ) -> None:
+        """Blocks that run together part at a barrier and meet again; none forgets the branch."""
+        found = [one for one in launch(body, schedule, blocks=blocks).findings
+                 if one.kind == "barrier"]  # fmt: skip
+        assert found and {one.rule for one in found} == {"divergent-barrier"}
+        assert "warp 1 of block" in found[0].message
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            APART.replace("bra ON; ROLE", "bra ELSE; bar.sync 0; bra ON; ELSE: bar.sync 0;"),
+            APART.replace("ROLE", "bar.sync 0;"),
+        ],
+        ids=["each has its own", "one has one more, before it comes to the other's"],
+    )
+    def test_who_met_elsewhere_is_not_missed(self, body: str, blocks: int, schedule: str) -> None:
+        """CUDA C++ forbids both; by the PTX ISA the second is an early exit of warp 1."""
+        found = launch(body, schedule, blocks=blocks).findings
+        assert "barrier" not in {one.kind for one in found}
+
+    @pytest.mark.parametrize("threads", [64, 96])
+    def test_a_wait_ends_a_branch(self, threads: int, blocks: int, schedule: str) -> None:
+        """Behind the branch its cut is past, also for who wakes up there."""
+        text = (
+            "setp.ge.u32 %p1, %r1, 32; setp.ge.u32 %p3, %r1, 64; @%p3 bra OUT; @%p1 bra ON; "
+            "bar.sync 1, 32; ON: add.u32 %r2, %r2, 1; OUT: add.u32 %r2, %r2, 1; "
+            "@%p1 ret; bar.sync 0; add.u32 %r2, %r2, 1;"
+        )
+        found = launch(text, schedule, threads, blocks).findings
+        assert "barrier" not in {one.kind for one in found}
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -10,6 +10,12 @@ branch on which the warp was divided, and what happens is undefined (PTX ISA 9.7
 A branch that divides a warp notes on both parts, as a *cut*, who was there and the
 block where their ways meet again.  A part that waits before that block, for threads
 which have passed it and are gone, has been gone around.
+
+Warps of a block may meet at different barrier instructions: a barrier counts who comes, and
+the ISA asks for one place of the threads of a warp only.  CUDA C++ asks it of the whole
+block, for ``__syncthreads``.  Hence nothing is said of
+``if (warp == 0) __syncthreads(); else __syncthreads();``, nor of a warp that has one meeting
+more and has it where all ways have met: the others are then like threads that left early.
 """
 
 from __future__ import annotations
@@ -45,10 +51,10 @@ class Convergence(LaunchObserver, BlockBarrierObserver):
         parts = p[1:] != p[:-1]
         warp = g.batch.warp_of[g.lanes]
         if (parts & (warp[1:] == warp[:-1])).any():
-            g.cuts = (*(cut for cut in g.cuts if cut[0] in g.rejoin), (join, g.lanes))
+            g.cuts, g.joins = (*g.cuts, (join, g.lanes)), g.joins | {join}
         block = g.batch.slots(g.lanes)
         if (parts & (block[1:] == block[:-1])).any():
-            g.bypasses = (*(cut for cut in g.bypasses if cut[0] in g.rejoin), (join, g.lanes))
+            g.bypasses, g.joins = (*g.bypasses, (join, g.lanes)), g.joins | {join}
 
     def opens_barrier(
         self, barrier: NamedBarrier, lanes: Array, groups: Sequence[Group],
@@ -75,7 +81,6 @@ class Convergence(LaunchObserver, BlockBarrierObserver):
     def _bypassed(self, g: Group, present: Array, instruction: Instruction) -> None:
         """A barrier of all threads opens, since some have left who went around it and on."""
         batch = g.batch
-        g.bypasses = tuple(cut for cut in g.bypasses if cut[0] in g.rejoin)
         for join, lanes in g.bypasses:
             gone = np.setdiff1d(lanes[~batch.alive[lanes]], present)
             gone = gone[np.isin(batch.slots(gone), batch.slots(g.lanes))]
@@ -123,12 +128,10 @@ class Convergence(LaunchObserver, BlockBarrierObserver):
         self, g: Group, present: Array, instruction: Instruction, membermask: Any
     ) -> None:
         batch = g.batch
-        pending = tuple(cut for cut in g.cuts if cut[0] in g.rejoin)
-        g.cuts = pending
         named = np.zeros(len(batch.alive_mask), np.uint32)
         masks = ALL if membermask is None else membermask
         np.bitwise_or.at(named, batch.warp_of[g.lanes], np.asarray(masks, np.uint32))
-        for join, lanes in pending:
+        for join, lanes in g.cuts:
             if self._leads_out(join):
                 continue
             gone = lanes[~batch.alive[lanes]]

@@ -13,6 +13,8 @@ the batch is *lane* ``b * threads + t``.  ``lanes`` is sorted.
 from __future__ import annotations
 
 import itertools
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -98,8 +100,8 @@ class Group:
     """See the module's text."""
 
     __slots__ = (
-        "at", "base", "batch", "bypasses", "cuts", "frames", "known", "lanes", "memory", "n",
-        "parameters", "patient", "pc", "registers", "rejoin", "resume", "since", "stack",
+        "at", "base", "batch", "bypasses", "cuts", "frames", "joins", "known", "lanes", "memory",
+        "n", "parameters", "patient", "pc", "registers", "rejoin", "resume", "since", "stack",
         "started", "time", "warps", "whole", "window",
     )  # fmt: skip
 
@@ -126,9 +128,11 @@ class Group:
         self.rejoin: tuple[int, ...] = ()
         """Blocks at which to wait for those from whom a branch divided this group."""
         self.cuts: tuple[Cut, ...] = ()
-        """Branches that divided its warps; those where ``rejoin`` no longer waits are past."""
+        """Branches that divided its warps, and whose ways have not met again."""
         self.bypasses: tuple[Cut, ...] = ()
         """Likewise those that divided its blocks."""
+        self.joins: frozenset[int] = frozenset()
+        """Where the ways of all these meet."""
         self.patient = False
         """Whether it spins on memory, so that others should go first."""
         self.known: Any = None
@@ -187,7 +191,7 @@ class Group:
         new.base = self.base
         new.started = self.started
         new.rejoin = self.rejoin
-        new.cuts, new.bypasses = self.cuts, self.bypasses
+        new.cuts, new.bypasses, new.joins = self.cuts, self.bypasses, self.joins
         for keeper in self.batch.keepers:
             keeper.divide(self.registers, new.registers, machine.program.live[pc], where)
             for mine, frame in zip(self.frames, new.frames, strict=True):
@@ -346,6 +350,12 @@ class Group:
         for told in self.batch.machine.told[AccessObserver.stored]:
             told(self, view, index, value, access)
 
+    def meets(self, join: int) -> None:
+        """This is where the ways of a branch meet: who went another way is no longer missed."""
+        self.cuts = tuple(cut for cut in self.cuts if cut[0] != join)
+        self.bypasses = tuple(cut for cut in self.bypasses if cut[0] != join)
+        self.joins -= {join}
+
     def poll(self) -> None:
         """This thread looks at memory that others change; if it loops, let others go first."""
         self.batch.machine.polls += 1
@@ -388,9 +398,9 @@ def merge(groups: list[Group]) -> Group:
     new.stack = first.stack
     new.base = first.base
     new.rejoin = first.rejoin if all(g.rejoin == first.rejoin for g in groups) else ()
-    new.cuts = first.cuts if all(g.cuts is first.cuts for g in groups) else ()
-    same = all(g.bypasses is first.bypasses for g in groups)
-    new.bypasses = first.bypasses if same else ()
+    new.cuts = _noted(groups, [g.cuts for g in groups], first.batch.warp_of.take)
+    new.bypasses = _noted(groups, [g.bypasses for g in groups], first.batch.slots)
+    new.joins = first.joins.union(*(g.joins for g in groups[1:]))
     for depth, frame in enumerate(first.frames):
         saved = [g.frames[depth].registers for g in groups]
         new.frames.append(
@@ -403,6 +413,25 @@ def merge(groups: list[Group]) -> Group:
             saved = [g.frames[depth].registers for g in groups]
             keeper.join(saved, new.frames[depth].registers, live[frame.resume], sizes, order)
     return new
+
+
+def _noted(
+    groups: list[Group], notes: list[tuple[Cut, ...]], of: Callable[[Array], Array]
+) -> tuple[Cut, ...]:
+    """The cuts of a group that is made of several: all of theirs, one for each branch.
+
+    ``of``: the warp, or the block, of each lane.  A group's cuts say nothing here of warps, or
+    blocks, of which it has no thread: those may have come to the branch again since.
+    """
+    first = notes[0]
+    if all(len(cuts) == len(first) and all(map(operator.is_, cuts, first)) for cuts in notes):
+        return first
+    found: dict[int, list[Array]] = {}
+    for g, cuts in zip(groups, notes, strict=True):
+        own = np.unique(of(g.lanes))
+        for join, lanes in cuts:
+            found.setdefault(join, []).append(lanes[np.isin(of(lanes), own)])
+    return tuple((join, np.unique(np.concatenate(lanes))) for join, lanes in found.items())
 
 
 def _join(

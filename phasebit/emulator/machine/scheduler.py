@@ -155,6 +155,8 @@ class Machine(RunningLaunch):
 
     def make_ready(self, g: Group) -> None:
         """Put a group on the ready list, merged with one that stands at the same place."""
+        if g.pc in g.joins:
+            g.meets(g.pc)
         key = (id(g.batch), g.stack, g.pc)
         other = self.index.get(key)
         if other is not None and not self._may_join(other, g):
@@ -364,6 +366,8 @@ class Machine(RunningLaunch):
             if following < 0:
                 return
             g.pc = following
+            if following in g.joins:
+                g.meets(following)
             if following <= pc:
                 self.steps -= 1
                 if self.steps < self.look:

@@ -181,6 +181,8 @@ class SteppedMachine(Machine):
 
     def make_ready(self, g: Group) -> None:
         """Put the warps of a group on the ready list, each by itself."""
+        if g.pc in g.joins:
+            g.meets(g.pc)
         batch = g.batch
         if batch.warp_of[g.lanes[0]] != batch.warp_of[g.lanes[-1]] and not self.together:
             warps = batch.warp_of[g.lanes]

@@ -85,6 +85,15 @@ def test_each_slip_of_a_box_is_found_whatever_the_result() -> None:
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("schedule", ["eager", "random"])
+@pytest.mark.parametrize("name", slips.OF_A_BOX)
+def test_no_slip_of_a_box_hides_in_an_order(name: str, schedule: str) -> None:
+    """Three blocks: in one order they run together and part at each meeting."""
+    said = slips.verdict(slips.SLIPS[name], schedule)
+    assert re.search(slips.SLIPS[name].says, said), said
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["eager", "random"])
 @pytest.mark.parametrize(("kernel", "high"), [(kernels.LAUNCH_CONTROL, 128),
                                               (kernels.PAIR_CONTROL, 256)])  # fmt: skip
 def test_launch_control_gives_every_tile_to_one_block(
