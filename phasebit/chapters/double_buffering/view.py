@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from phasebit import draw, measure
-from phasebit.chapters.double_buffering import clock_stamps
+from phasebit.chapters.double_buffering import clock_stamps, ring_waits
 from phasebit.draw import Picture
 
 
@@ -74,3 +74,27 @@ def who_waits(inside: dict[str, Any], names: Mapping[str, str]) -> measure.Table
         tuple(rows),
         f"{measure.source(inside)}; with stamps",
     )
+
+
+def two_rings(waits: dict[str, Any]) -> measure.Table:
+    """The first ring and *loads first*, with other waits and with other machine code."""
+    first, other = ring_waits.STAMPED
+
+    def row(said: str, times: dict[str, Any], how: str) -> tuple[str, ...]:
+        medians = (
+            measure.summary(times[f"{ring}{how}"][kind]).median
+            for kind in ("warm_us", "flushed_us")
+            for ring in (first, other)
+        )
+        return said, *(f"{each:.1f}" for each in medians)
+
+    rows = [
+        row("as they are", waits["times"], ""),
+        row("a loop of try_wait", waits["times"], ", try_wait"),
+        row("a loop of test_wait", waits["times"], ", test_wait"),
+        row("as they are, once more", waits["schedules"], ""),
+        row("consumers in a function of their own", waits["schedules"], ", consumers apart"),
+        row("more registers", waits["schedules"], ", more registers"),
+    ]
+    heading = ("warm and flushed, µs", first, other, f"{first}, flushed", f"{other}, flushed")
+    return measure.Table(heading, tuple(rows), measure.source(waits))

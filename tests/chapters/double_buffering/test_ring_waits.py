@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from phasebit import files, measure, process, toolchain
-from phasebit.chapters.double_buffering import clock_stamps, ring_waits
+from phasebit.chapters.double_buffering import clock_stamps, ring_waits, view
 from phasebit.instruments import clocks, profiler, programs, samples
 from tests.kernels.emulated import emulate
 
+RINGS = ring_waits.STAMPED
 CHANGED = [name for name, (_, edits) in ring_waits.VARIANTS.items() if edits]
 
 
@@ -61,6 +63,28 @@ def test_what_the_profiler_says_is_put_into_the_record(monkeypatch: pytest.Monke
 
 class _Built:
     program = Path("program")
+
+
+def test_what_the_chapter_says_of_the_two_rings() -> None:
+    record = measure.read("double_buffering_waits")
+
+    def lead(times: dict[str, Any], how: str, kind: str = "warm_us") -> float:
+        first, other = (statistics.median(times[f"{ring}{how}"][kind]) for ring in RINGS)
+        return other / first
+
+    times, schedules = record["times"], record["schedules"]
+    for how in ("", ", try_wait", ", test_wait"):
+        assert 1.09 < lead(times, how) < 1.14, "the waits do not"
+    assert 1.11 < lead(schedules, "") < 1.13
+    assert 1.01 < lead(schedules, ", consumers apart") < 1.024, "2 per cent"
+    assert 0.865 < lead(schedules, ", more registers") < 0.885, "an eighth less"
+    for how in ("", ", consumers apart", ", more registers"):
+        assert lead(schedules, how, "flushed_us") < 0.66, "flushed, the order of the loads decides"
+    for ring in RINGS:
+        asleep = "smsp__average_warps_issue_stalled_sleeping_per_issue_active.ratio"
+        assert record["counters"][ring][asleep] == 0
+        assert not any("sleeping" in line for line in record["samples"][ring])
+    assert len(view.two_rings(record).rows) == 6
 
 
 @pytest.mark.nvcc
