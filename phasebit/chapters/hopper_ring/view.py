@@ -71,7 +71,7 @@ LOOPS = ("as it is", "nothing copied", "no hand-over, nothing copied",
 def a_step(seen: Mapping[str, Any], steps: int, part: str = "loop") -> float:
     """Cycles of a step without stamps: of the median block, or of the ``first``, block 0."""
     found = (each if part == "first" else each[1] for each in seen[f"{part}_cycles"])
-    return statistics.median(found) / steps
+    return float(statistics.median(found)) / steps
 
 
 def loops(recorded: Mapping[str, Any]) -> measure.Table:
