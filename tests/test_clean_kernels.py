@@ -70,6 +70,7 @@ class TestRecord:
             together = {f"{chapter}/{name}" for name in record.PROGRAMS}
             mine = mine - together | {f"{chapter}/counted"}
         mine.discard("two_gpus/f_link")  # it measures, and has no result
+        mine.discard("threads_and_memory/halves")  # it measures, in one way without the barrier
         said = {name for name in clean_kernels.every() if name.startswith(f"{chapter}/")}
         assert {name for name in said if "," not in name} == mine
 

@@ -83,7 +83,8 @@ class Plan:
             words.append("weights once")
         if self.split > 1:
             words.append(f"K by {self.split}")
-        words += self._way_out
+        if self.kernel == BY_WARPS:
+            words.append(f"by warps in parts of {self.tail}" if self.tail else "by warps")
         if self.kernel == PING_PONG:
             words.append("ping-pong")
         elif self.stays:
@@ -126,19 +127,14 @@ class Plan:
             words.append("exchanged")
         if self.kernel == WEIGHTS:
             words.append("weights once")
-        words += self._way_out
+        if self.kernel == BY_WARPS:
+            words.append(f"parts of {self.tail}" if self.tail else "by warps")
         if self.super != 8:
             words.append(f"{self.super} rows")
         if not self.begins_early:
             words.append("not early")
         words += [f"{each}ᵀ given" for each in self.across]
         return ", ".join(words)
-
-    @property
-    def _way_out(self) -> list[str]:
-        if self.kernel != BY_WARPS:
-            return []
-        return [f"by warps in parts of {self.tail}" if self.tail else "by warps"]
 
     @property
     def swapped(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from statistics import median
@@ -25,7 +26,13 @@ from phasebit.chapters.every_shape import (
     waves,
 )
 from phasebit.chapters.every_shape.bench import fastest_of
-from phasebit.chapters.every_shape.choice import CLUSTERS, PAIRS_EVERYWHERE, PLANS, choose
+from phasebit.chapters.every_shape.choice import (
+    BY_WARPS,
+    CLUSTERS,
+    PAIRS_EVERYWHERE,
+    PLANS,
+    choose,
+)
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import LAYERS, Shape
 from tests.book.notebooks import ROOT, prose
@@ -62,8 +69,12 @@ def test_leads_are_largest_at_small_products(recorded: dict[str, Any]) -> None:
     rows = sorted(recorded["shapes"], key=lambda row: Shape(*row["shape"]).flop)
     leads = {Shape(*row["shape"]): [view.ratio(row, view.best(row), way) for way in view.WAYS]
              for row in rows}  # fmt: skip
-    *_, third, second, first = sorted(leads, key=lambda shape: leads[shape][0])
-    assert [first, second, third] == [ODD, Shape(16, 14336, 4096), SMALL]
+    first, *others, fifth = sorted(leads, key=lambda shape: -leads[shape][0])[:5]
+    assert first == SMALL and round(100 * leads[SMALL][0]) == 117
+    assert others == [Shape(512, 14336, 4096), ODD, Shape(2048, 2048, 2048)]
+    assert [round(100 * leads[shape][0]) for shape in (*others, fifth)] == [107, 106, 105, 104]
+    behind = [ODD, Shape(16, 14336, 4096)]
+    assert all(round(100 * leads[shape][1]) == 97 for shape in behind)
     shapes = list(leads)
     large = shapes[shapes.index(Shape(4096, 4096, 4096)) :]
     assert len(large) == 6 and max(max(leads[shape]) for shape in large) < 1.03
@@ -73,8 +84,8 @@ def test_the_long_table_has_the_largest_losses_first(recorded: dict[str, Any]) -
     rows = view.results_table(recorded).rows
     said = [float(row[6].rstrip("%") or 0) for row in rows]
     assert said == sorted(said, reverse=True) and len(said) == 16
-    assert [row[0] for row in rows[:2]] == ["256 × 4096 × 14336", "1000³"]
-    assert sum(each < 3 for each in said) == 14
+    assert [row[0] for row in rows[:3]] == ["1024³", "1000³", "256 × 4096 × 14336"]
+    assert sum(each < 3 for each in said) == 12
 
 
 def test_where_open_kernels_are_ahead() -> None:
@@ -115,7 +126,7 @@ def test_early_launch(recorded: dict[str, Any]) -> None:
     blocks = {row[0]: row[1] for row in table.rows}
     assert blocks["256 × 4096 × 14336"] == blocks["1024³"] and changes["1024³"] < 0
     assert sum(each > 0 for each in changes.values()) == 4
-    assert changes["16 × 14336 × 4096"] == 2 and changes[worst] == 30
+    assert changes["16 × 14336 × 4096"] == 1 and changes[worst] == 31
     vendor = view.median(view.row_of(recorded, SMALL)["all"][view.VENDOR], "warm")
     assert us(recorded, SMALL, ALONE) < vendor < us(recorded, SMALL, LATE)
 
@@ -185,8 +196,14 @@ def test_few_rows(recorded: dict[str, Any]) -> None:
     for shape in (Shape(16, 14336, 4096), Shape(64, 10240, 8192), Shape(128, 14336, 4096)):
         row = view.row_of(recorded, shape)
         floor = shape.bytes / waves.H200.memory * 1e-6
-        assert 1 < view.median(row["times"][view.best(row)], "flushed") / floor < 1.2
-        assert abs(view.ratio(row, view.best(row), "flushed") - 1) < 0.06
+        above = view.median(row["times"][view.best(row)], "flushed") / floor
+        assert 7 <= round(100 * (above - 1)) <= 17
+        assert abs(view.ratio(row, view.best(row), "flushed") - 1) < 0.04
+    shape = Shape(64, 10240, 8192)
+    policies, by_warps = (us(recorded, shape, Plan(kernel, 1, 80, 12))
+                          for kernel in (plans.WEIGHTS, plans.BY_WARPS))  # fmt: skip
+    assert view.best(view.row_of(recorded, shape)) == str(Plan(plans.WEIGHTS, 1, 80, 12))
+    assert abs(by_warps / policies - 1) < 0.02
     assert round(waves.H200.memory / waves.H200.one, -1) == 100
 
 
@@ -196,9 +213,13 @@ def test_where_the_model_chooses_worst(recorded: dict[str, Any]) -> None:
         / view.median(row["times"][view.best(row)], "warm") - 1
         for row in recorded["shapes"]
     }  # fmt: skip
-    *others, first, second = sorted(lost, key=lost.__getitem__)
-    assert {first, second} == {ODD, (256, 4096, 14336)}
-    assert lost[others[-1]] < 0.03 < lost[first]
+    *others, fourth, third, second, first = sorted(lost, key=lost.__getitem__)
+    assert (first, second, third) == (SMALL, ODD, (256, 4096, 14336))
+    assert fourth == (2048, 2048, 2048) and lost[others[-1]] < 0.03 < lost[fourth]
+    for shape in (SMALL, fourth, (4096, 768, 3072)):
+        row = view.row_of(recorded, Shape(*shape))
+        assert "by warps" in view.best(row) and "by warps" not in view.chosen(row)
+    assert sum("by warps" in view.best(row) for row in recorded["shapes"]) == 3
 
 
 def test_the_models_times_are_too_short_where_products_bind(recorded: dict[str, Any]) -> None:
@@ -242,7 +263,15 @@ def test_the_aims(recorded: dict[str, Any]) -> None:
     best = view.summary(recorded)
     reached = {way: (best[f"{way}, geometric mean"] > 1.03, best[f"{way}, least"] > 0.97)
                for way in view.WAYS}  # fmt: skip
-    assert reached == {"warm": (True, True), "flushed": (False, True)}
+    assert reached == dict.fromkeys(view.WAYS, (False, False))
+    missed = [round(goal - best[f"{way}, {what}"], 3) for what, goal in
+              (("geometric mean", 1.03), ("least", 0.97)) for way in view.WAYS]  # fmt: skip
+    assert missed == [0.001, 0.011, 0.002, 0.003]
+    shape = Shape(16, 14336, 4096)
+    stamped = {"shapes": measure.read(early_controls.NAME)["times"]}
+    here, there = (view.median(view.row_of(each, shape)["times"][view.VENDOR], "warm")
+                   for each in (recorded, stamped))  # fmt: skip
+    assert (f"{here:.1f}", f"{there:.1f}") == ("30.5", "32.4")
 
 
 def test_which_plans_lead_nowhere_and_which_lead_flushed(recorded: dict[str, Any]) -> None:
@@ -251,7 +280,6 @@ def test_which_plans_lead_nowhere_and_which_lead_flushed(recorded: dict[str, Any
     flushed = {Shape(*row["shape"]): view.ratio(row, view.best(row), "flushed")
                for row in recorded["shapes"]}  # fmt: skip
     assert max(flushed, key=flushed.__getitem__) == (512, 14336, 4096)
-    assert max(flushed[ODD], flushed[SMALL]) < 1.01
     row = view.row_of(recorded, Shape(256, 4096, 14336))
     assert view.chosen(row) == str(Plan(plans.SPLIT_K, 2, 128, 5, split=2))
     assert view.best(row) == str(LATE)
@@ -263,11 +291,11 @@ def test_which_plans_lead_nowhere_and_which_lead_flushed(recorded: dict[str, Any
 def test_cuts(recorded: dict[str, Any]) -> None:
     measured = [cuts.ratios(recorded, *case) for case in cuts.CASES.values()]
     fours, two, large, *full = (each[cuts.MEASURED] for each in measured)
-    assert 0.93 < min(fours, two) <= max(fours, two) < 1 < min(full) and abs(large - 1) < 0.01
+    assert 0.93 < min(fours, two) <= max(fours, two) < 1 < min(full) and abs(large - 1) < 0.02
     by_steps = [each[cuts.STEPS] for each in measured]
     assert max(by_steps) < 1 and min(by_steps) == by_steps[1]
     assert measured[-1][cuts.MODEL] > 1.4
-    assert [round(100 * (1 - each)) for each in (two, large, fours, full[0])] == [6, 1, 2, -5]
+    assert [round(100 * (1 - each)) for each in (two, large, fours, full[0])] == [6, 2, 2, -5]
     assert [round(100 * (1 - each)) for each in by_steps[2:4]] == [3, 3]
     last = [walk.tiles % walk.workers / walk.workers for walk in
             (waves.walk(plan, shape) for shape, plan in cuts.CASES.values())]  # fmt: skip
@@ -276,7 +304,8 @@ def test_cuts(recorded: dict[str, Any]) -> None:
 
 def test_plans_have_names_of_their_own_that_are_short() -> None:
     tried = (plan for each in tries.FURTHER for plan in (each.base, *each.plans))
-    every = {*PLANS, *CLUSTERS, *tried}
+    every = {*PLANS, *CLUSTERS, *tried, *itertools.chain(*BY_WARPS.values())}
+    assert len(BY_WARPS) == 10
     assert len({plan.short for plan in every}) == len(every)
     assert all(len(plan.short) < len(str(plan)) and len(plan.short) < 45 for plan in every)
     bare = replace(PAIRS_EVERYWHERE, super=8)
@@ -333,7 +362,7 @@ def test_every_word_of_a_plans_name_stands_in_the_table_of_names() -> None:
     known = {re.sub(r"\d+", "0", word) for word in words}
     tried = (plan for each in tries.FURTHER for plan in (each.base, *each.plans))
     said = set()
-    for plan in {*PLANS, *CLUSTERS, *tried}:
+    for plan in {*PLANS, *CLUSTERS, *tried, *itertools.chain(*BY_WARPS.values())}:
         first, *others = plan.short.split(", ")
         cluster, tile, slots = re.fullmatch(r"(\w+ )?(\d+ × \d+)( / \d+)", first).groups()
         said |= {re.sub(r"\d+", "0", each.strip())
@@ -346,9 +375,10 @@ def test_parts_of_the_small_product(recorded: dict[str, Any]) -> None:
     took = {name: view.median(each, "warm") for name, each in times.items()}
     alone = [took[name] - took["neither"] for name in ("no copies", "no products")]
     assert all(abs(each - 1.75) < 0.02 for each in alone)
-    assert abs(took["whole"] - took["neither"] - 2.35) < 0.02
+    both = took["whole"] - took["neither"]
+    assert f"{both:.1f}" == "2.4" and f"{(sum(alone) - both) / alone[0]:.1f}" == "0.6"
     assert 0.85 < took["no copies"] / took["whole"] < 0.95
-    assert f"{took['no steps']:.1f}" == "1.6" and f"{took['no steps'] / took['whole']:.1f}" == "0.3"
+    assert f"{took['no steps']:.1f}" == "1.7" and f"{took['no steps'] / took['whole']:.1f}" == "0.3"
     model = waves.estimate(ALONE, SMALL)
     assert choose(SMALL) == ALONE
     assert (f"{model.copies:.1f}", f"{model.products:.1f}") == ("3.9", "2.3")
@@ -359,8 +389,9 @@ def test_parts_of_the_small_product(recorded: dict[str, Any]) -> None:
 
 def test_where_the_leads_are_sure(recorded: dict[str, Any]) -> None:
     warm, flushed = (shape_tables.decided(recorded, way) for way in view.WAYS)
-    assert len(warm["ours"]) == 11 and warm[view.VENDOR] == [AWKWARD]
-    assert len(flushed["ours"]) == 6 and not flushed[view.VENDOR]
+    assert len(warm["ours"]) == 12
+    assert warm[view.VENDOR] == [AWKWARD, Shape(64, 10240, 8192), Shape(4096, 768, 3072)]
+    assert len(flushed["ours"]) == 5 and flushed[view.VENDOR] == [AWKWARD]
 
 
 def test_rows_that_the_engine_does_not_take(recorded: dict[str, Any]) -> None:

@@ -57,7 +57,7 @@ def test_how_many_came_true(recorded: dict[str, Any]) -> None:
           for word in trial_tables.EXPECTED}  # fmt: skip
     assert (len(of["faster"]), of["faster"].count("faster")) == (7, 1)
     assert (len(of["slower"]), of["slower"].count("slower")) == (22, 15)
-    assert "faster" not in of["slower"]
+    assert of["slower"].count("faster") == 1
     assert sum(was == "slower" for _, was in found) == 23
     table = trial_tables.expectations(recorded)
     assert sum(int(cell) for row in table.rows for cell in row[1:]) == 36
@@ -109,8 +109,21 @@ def test_what_was_tried_against_it() -> None:
         every = [cold_tables.changed(found, shape, what) for shape in cold.CHANGES]
         assert min(min(each) for each in every if each) > least
     assert cold_tables.changed(found, ODD, "parts") is None
+    times = view.row_of(found, SMALL)["times"]
+    six = next(iter(times))
+    assert [f"{view.median(times[who], way):.1f}" for way in view.WAYS
+            for who in (six, view.VENDOR)] == ["4.7", "5.3", "8.6", "8.3"]  # fmt: skip
     said = cold_tables.changes(found)
     assert [row[0] for row in said.rows] == [*cold_tables.ROWS] and said.rows[1][2] == "-4% / -5%"
+
+
+def test_the_same_plan_in_two_runs(recorded: dict[str, Any]) -> None:
+    shape = Shape(16, 14336, 4096)
+    beside, row = (view.row_of(each, shape)
+                   for each in (measure.read("every_shape_rivals"), recorded))  # fmt: skip
+    best = view.best(row)
+    assert f"{view.ratio(beside, f'ours: {best}', 'warm'):.3f}" == "1.142"
+    assert f"{view.ratio(row, best, 'warm'):.3f}" == "1.028"
 
 
 def test_the_last_wave_alone() -> None:
@@ -140,16 +153,16 @@ def test_tries(recorded: dict[str, Any]) -> None:
         for name in tries.TRIES
     }  # fmt: skip
     said = {name: [round(100 * each) for each in both] for name, both in lost.items()}
-    assert lost["6 slots"][0] < -0.02 and said["6 slots"][1] == 4
-    assert [name for name in lost if lost[name][0] < -0.02] == ["6 slots"]
-    assert said["fours that share B"][0] == 72 and said["128 × 128, cut along K"][0] == 113
+    assert said["6 slots"][1] == 3 and said["4 slots"][0] == -2
+    assert [name for name in lost if lost[name][0] < -0.02] == ["6 slots", "4 slots"]
+    assert said["fours that share B"][0] == 57 and said["128 × 128, cut along K"][0] == 94
     over = [name for name in ("4 slots", "no product in flight while a slot is given back",
                               "pairs that share B") if lost[name][0] > 0.1]  # fmt: skip
     assert len(over) == 2 and "4 slots" not in over
-    assert abs(lost["4 slots"][0]) < 0.01 and round(lost["4 slots"][1], 1) == 0.2
-    assert 0.095 < lost["no early launch"][0] < 0.12 and lost["no early launch"][1] < 0.02
-    assert 1 / 3 < lost["no product in flight while a slot is given back"][0] < 0.4
-    assert round(lost["C from registers"][0], 1) == 0.3 and lost["C from registers"][0] < 0.27
+    assert round(lost["4 slots"][1], 1) == 0.2
+    assert 0.05 < lost["no early launch"][0] < 0.12 and lost["no early launch"][1] < 0.02
+    assert 1 / 4 < lost["no product in flight while a slot is given back"][0] < 0.3
+    assert round(lost["C from registers"][0], 1) == 0.2
     helpless = [name for name, each in tries.TRIES.items() if each.expected.startswith("faster")]
     assert len(helpless) == 3 and all(min(lost[name]) > 0.02 for name in helpless)
 
@@ -174,8 +187,10 @@ def test_c_on_its_way_out(recorded: dict[str, Any]) -> None:
     at_once = us(recorded, large, replace(alone, later=False))
     assert 1.01 < at_once / us(recorded, large, alone) < 1.1
     row = view.row_of({"shapes": recorded["further"]}, large)
-    took = view.median(row["times"][str(turns)], "warm")
-    assert abs(us(recorded, large, square) / took - 1) < 0.01
+    by_turns = view.median(row["times"][str(turns)], "warm")
+    by_turns /= view.median(row["times"][str(base)], "warm")
+    wide = Plan(plans.PAIRS, 2, 256, 4, pair=2)
+    assert abs(us(recorded, large, square) / us(recorded, large, wide) - by_turns) < 0.01
 
 
 def test_what_did_not_work_at_1000(recorded: dict[str, Any]) -> None:
@@ -196,7 +211,7 @@ def test_what_did_not_work_at_5000(recorded: dict[str, Any]) -> None:
     fours = replace(base, waves=1, pair=4)
     gains = [plan for tried in tries.FURTHER[1:] for plan in tried.plans
              if min(more(recorded, tried.shape, plan)) < -0.02]  # fmt: skip
-    assert gains == [] and max(map(abs, more(recorded, AWKWARD, fours))) < 0.005
+    assert gains == [] and max(map(abs, more(recorded, AWKWARD, fours))) < 0.01
     (earlier,) = (each for each in measure.every(record.NAME) if "H100" in each["gpu"])
     assert max(more(earlier, AWKWARD, fours)) < -0.02
     assert fours.tiles(AWKWARD) % 30 == 20 and base.tiles(AWKWARD) % 66 == 4
@@ -237,14 +252,14 @@ def test_the_clocks_that_the_page_names(recorded: dict[str, Any]) -> None:
     large, layer = (tries.FURTHER[place] for place in (3, 2))
     turns = Plan(plans.PING_PONG, 2, 128, 6, pair=2)
     of = mhz(large.shape)
-    assert (round(of[str(turns)]), round(of[str(large.base)])) == (1455, 1562)
+    assert (round(of[str(turns)]), round(of[str(large.base)])) == (1462, 1568)
     level = [clock for tried in (large, layer) for name, clock in mhz(tried.shape).items()
              if name == str(tried.base) or (name in map(str, tried.plans)
              and max(map(abs, more(recorded, tried.shape, name))) < 0.02)]  # fmt: skip
-    assert (len(level), round(min(level)), round(max(level))) == (10, 1562, 1621)
+    assert (len(level), round(min(level)), round(max(level))) == (10, 1568, 1635)
     whole = Plan(plans.PAIRS, 2, 256, 4, pair=2, super=4)
     of = mhz(AWKWARD)
-    assert (round(of[str(whole)]), round(of[str(tries.FURTHER[1].base)])) == (1618, 1572)
+    assert (round(of[str(whole)]), round(of[str(tries.FURTHER[1].base)])) == (1625, 1575)
 
 
 def drawn_rows(picture: Any) -> dict[str, dict[str, float]]:
