@@ -62,9 +62,46 @@ def launch_cycles(seen: Mapping[str, Any]) -> float:
     return cycles({what: {"": seen[what]} for what in ("times_us", "mhz")}, "")
 
 
+LOOPS = ("as it is", "nothing copied", "no hand-over, nothing copied",
+         "no hand-over, one under way", "stamps in every step",
+         "stamps, and a warp that looks")  # fmt: skip
+"""Of ``ring_controls``, what the page shows."""
+
+
+def a_step(seen: Mapping[str, Any], steps: int, part: str = "loop") -> float:
+    """Cycles of a step without stamps: of the median block, or of the ``first``, block 0."""
+    found = (each if part == "first" else each[1] for each in seen[f"{part}_cycles"])
+    return float(statistics.median(found)) / steps
+
+
+def loops(recorded: Mapping[str, Any]) -> measure.Table:
+    """The ring with and without its copies, its hand-over, its stamps."""
+    rows = []
+    for name in LOOPS:
+        seen = recorded["loops"][name]
+        both = (f"{a_step(seen, recorded['steps'], part):,.1f}" for part in ("loop", "first"))
+        rows.append((name, *both, f"{launch_cycles(seen) / 1e6:.3f}"))
+    heads = ("the ring", "cycles a step, all blocks", "block 0", "million cycles a launch")
+    return measure.Table(heads, tuple(rows), measure.source(dict(recorded)))
+
+
+PARTS = {
+    "before": "from a block's begin to its first full slot",
+    "loop": "its loop along K",
+    "store": "its stores asked for",
+    "gap": "from there to the next block's begin",
+}
+
+
+def parts(recorded: Mapping[str, Any], name: str = "as it is") -> dict[str, float]:
+    """Cycles of a block and of what follows it: each the median of all blocks."""
+    seen = recorded["loops"][name]
+    return {part: statistics.median(each[1] for each in seen[f"{part}_cycles"]) for part in PARTS}
+
+
 def stores(recorded: Mapping[str, Any]) -> measure.Table:
-    """How results leave the registers: million cycles of a launch."""
-    sizes = recorded["stores"]
+    """How results leave the registers, at the two larger sizes: million cycles of a launch."""
+    sizes = {str(size): recorded["stores"][str(size)] for size in SIZES[:2]}
     rows = tuple(
         (name, *(f"{launch_cycles(each[name]) / 1e6:.4f}" for each in sizes.values()))
         for name in next(iter(sizes.values()))

@@ -78,7 +78,7 @@ def budget(widths: tuple[int, ...] = (64, 128, 256)) -> Picture:
     rows = {f"N = {n}": {"B": 64.0, "engine": step, "A": 2048 / (n / 2)} for n in widths}
     parts = dict(zip(rows[f"N = {widths[0]}"], ("green", "orange", "blue"), strict=True))
     title = "Products at 4,096 FLOP a cycle, and the tiles of the next step"
-    x_label = "bytes of shared memory a cycle; the line is at 128, what there is"
+    x_label = "bytes of shared memory a cycle; the line is at 128, if all share it"
 
     def drawn(narrow: bool) -> Any:
         figure, axes = figure_of(6.2, 0.9 + (0.55 if narrow else 0.42) * len(rows), narrow)
@@ -148,3 +148,37 @@ def narrow(recorded: dict[str, Any]) -> Table:
         "cycles for an instruction; least and most of 1, 2 and 4 groups with 1, 2 and 4 sums each; "
         f"{measure.source(recorded)}",
     )  # fmt: skip
+
+
+def beside_row(recorded: dict[str, Any], **given: Any) -> tuple[float, float]:
+    """Cycles for an instruction, and bytes that arrive a cycle: medians of the rounds.
+
+    Of boxes of 16 KiB, one thread asking, each block with a source of its own, unless ``given``
+    says otherwise.
+    """
+    wanted = {"boxes": True, "bytes": 16384, "warps": 1, "same": False, "blocks": 16, **given}
+    (row,) = (
+        row for row in recorded["rows"] if all(row[what] == is_ for what, is_ in wanted.items())
+    )
+    cycles, arrived = (statistics.median(row[what]) for what in ("cycles", "arrived"))
+    return cycles, arrived
+
+
+def supposed(n: int, a: str, arrived: float) -> float:
+    """Cycles for an instruction, if reads and writes shared 128 bytes a cycle."""
+    read = 32 * n + (2048 if a == "shared" else 0)
+    return max(n / 2, read / (128 - arrived))
+
+
+def beside(recorded: dict[str, Any]) -> Table:
+    """Products while boxes of 32 KiB arrive as fast as they come, and what sharing would make."""
+    rows = []
+    for n in (32, 64, 128, 256):
+        alone, _ = beside_row(recorded, n=n, a="shared", asked=0)
+        cycles, arrived = beside_row(recorded, n=n, a="shared", bytes=32768, asked=-1)
+        rows.append((f"64 × {n} × 16", f"{alone:.1f}", f"{arrived:.0f}",
+                     f"{supposed(n, 'shared', arrived):.1f}", f"{cycles:.1f}"))  # fmt: skip
+    heads = ("instruction", "nothing copied, cycles", "bytes a cycle that arrive",
+             "cycles, if all share 128", "cycles, measured")  # fmt: skip
+    return Table(heads, tuple(rows), "cycles for an instruction, A in shared memory; 16 "
+                 f"multiprocessors; {measure.source(recorded)}")  # fmt: skip

@@ -1,0 +1,43 @@
+"""What the chapter says in words of products beside copies: a new measurement must keep it."""
+
+from __future__ import annotations
+
+from phasebit import measure
+from phasebit.chapters.warpgroup_products import beside_copies, view
+
+RECORD = measure.read(beside_copies.NAME)
+
+
+def test_boxes_take_nothing_from_products() -> None:
+    for a in beside_copies.MEMORY:
+        for n in beside_copies.WIDTHS:
+            alone, _ = view.beside_row(RECORD, n=n, a=a, asked=0)
+            for how in ({"bytes": 8192}, {}, {"bytes": 32768}, {"warps": 2}, {"same": True}):
+                cycles, _ = view.beside_row(RECORD, n=n, a=a, asked=-1, **how)
+                assert abs(cycles / alone - 1) < 0.003, "as many as without copies"
+    for n in beside_copies.WIDTHS:
+        cycles, arrived = view.beside_row(RECORD, n=n, a="shared", bytes=32768, asked=-1)
+        assert arrived > 50 and cycles < 0.92 * view.supposed(n, "shared", arrived)
+    cycles, arrived = view.beside_row(RECORD, n=32, a="shared", bytes=32768, asked=-1)
+    assert 127 < 3072 / cycles <= 128.1 and round(arrived) == 55
+
+
+def test_looks_at_the_clock_cost() -> None:
+    for n in (64, 128, 256):
+        alone, _ = view.beside_row(RECORD, n=n, a="shared", asked=0)
+        looks, arrived = view.beside_row(RECORD, n=n, a="shared", asked=beside_copies.DRY)
+        assert round(100 * (looks / alone - 1)) == 6 and arrived == 0
+        for bytes_, comes in ((8192, 12.5), (32768, 50)):
+            bulk, arrived = view.beside_row(
+                RECORD, n=n, a="shared", asked=-1, bytes=bytes_, boxes=False
+            )
+            assert round(100 * (bulk / alone - 1)) == 2 and abs(arrived / comes - 1) < 0.04
+    for bytes_, comes in ((8192, 12), (32768, 49)):
+        _, arrived = view.beside_row(RECORD, n=64, a="shared", asked=-1, bytes=bytes_, boxes=False)
+        assert round(arrived) == comes
+
+
+def test_the_table_shows_them() -> None:
+    rows = view.beside(RECORD).rows
+    assert [row[0] for row in rows] == [f"64 × {n} × 16" for n in beside_copies.WIDTHS]
+    assert all(float(row[4]) < 0.92 * float(row[3]) for row in rows)
