@@ -224,7 +224,8 @@ def _under_seeds(arguments: argparse.Namespace, ptx: str | None, sieve: known.Si
     hits = [seed for seed, count in enumerate(told, arguments.seed) if count]
     first = f", first under {hits[0]}" if hits else ""
     last = arguments.seed + arguments.seeds - 1
-    sieve.note(f"seeds {arguments.seed} to {last}: found something under {len(hits)}{first}")
+    sieve.note(f"seeds {arguments.seed} to {last}: found something under {len(hits)} of "
+               f"{arguments.seeds}{first}")  # fmt: skip
     status = next((status for status in statuses if status), 0)
     sieve.ended(End(status), None)
     return status

@@ -199,10 +199,10 @@ def test_seeds_are_run_one_after_the_other(run: Run, program: Path) -> None:
     assert run(*random, "--seed", "2", "--seeds", "3", program, "early").stdout == "".join(alone)
     seen = run("--schedule", "random", "--seeds", "3", program, "early")
     assert seen.returncode == FOUND
-    assert "seeds 0 to 2: found something under 3, first under 0" in seen.stderr
+    assert "seeds 0 to 2: found something under 3 of 3, first under 0" in seen.stderr
     clean = run("--schedule", "random", "--seeds", "2", program, "nothing")
     assert clean.returncode == 0
-    assert clean.stderr.splitlines()[-1] == "phasebit: seeds 0 to 1: found something under 0"
+    assert clean.stderr.splitlines()[-1] == "phasebit: seeds 0 to 1: found something under 0 of 2"
     own = ("--error-exitcode", "0", "--schedule", "random", "--seeds", "2")
     assert run(*own, program, "status").returncode == 3
     late = run("--seeds", "3", program, "early")

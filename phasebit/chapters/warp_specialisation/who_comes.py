@@ -104,6 +104,7 @@ def drawn(events: list[Came], threads: int, names: dict[int, str]) -> Timeline:
     return Timeline(
         rows, spans, unit="step", down=True, quiet=tuple(what.values()),
         title=f"A slot handed over by named barriers; {threads} threads open each",
-        legend={"produce": "is counted, and goes on", "consume": "is counted, and waits",
-                "wait": "waits", "full": "not enough have come", "hand-off": "opens"},
+        legend={"produce": "is counted, and goes on",
+                "consume": "is counted; goes on once it is open", "wait": "waits",
+                "full": "not enough have come", "hand-off": "opens"},
     )  # fmt: skip
