@@ -400,6 +400,23 @@ def test_who_shares_a_line_is_named_and_a_finding_has_a_flag(replay) -> None:
     assert slider.input_value() == slider.get_attribute("max"), "it is found at the end"
 
 
+COVERED = """(axis) => {
+  const [flags, numbers] = ["b", "span"].map((name) => [...axis.querySelectorAll(name)].map((e) => e.getBoundingClientRect()));
+  return numbers.filter((one) => flags.some((flag) => one.left < flag.right && flag.left < one.right)).length;
+}"""  # noqa: E501
+"""The numbers of a replay's clock that a flag lies on."""
+
+
+@pytest.mark.parametrize("replay", ["12_stale_parity"], indirect=True)
+def test_no_number_of_the_clock_is_beneath_a_flag(replay) -> None:
+    axis = replay.locator(".pb-replay-axis")
+    for width in (390, 1280):
+        replay.page.set_viewport_size({"width": width, "height": 844})
+        assert axis.evaluate(COVERED) == 0, width
+    axis.locator("b").evaluate("(e) => { e.style.left = e.parentElement.children[1].style.left; }")
+    assert axis.evaluate(COVERED) == 1, "a number beneath a flag would be seen"
+
+
 def test_a_page_opened_as_a_file_replays_too(browser) -> None:
     tab = browser.new_page()
     tab.goto((HTML / PAGES["b_ring"]).as_uri())

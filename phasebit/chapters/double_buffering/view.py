@@ -96,5 +96,5 @@ def two_rings(waits: dict[str, Any]) -> measure.Table:
         row("consumers in a function of their own", waits["schedules"], ", consumers apart"),
         row("more registers", waits["schedules"], ", more registers"),
     ]
-    heading = ("warm and flushed, µs", first, other, f"{first}, flushed", f"{other}, flushed")
+    heading = ("µs", *(f"{ring}, {how}" for how in ("warm", "flushed") for ring in (first, other)))
     return measure.Table(heading, tuple(rows), measure.source(waits))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.every_shape import plans, view, waves
+from phasebit.chapters.every_shape import plans, processes, view, waves
 from phasebit.chapters.every_shape.choice import PAIRS_EVERYWHERE
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
@@ -107,17 +107,22 @@ def any_size(record: Mapping[str, Any]) -> measure.Table:
     )
 
 
-def decided(record: Mapping[str, Any], way: str) -> dict[str, list[Shape]]:
-    """Where the middle halves of our fastest plan's times and cuBLAS's are apart, and who leads."""
-    found: dict[str, list[Shape]] = {"ours": [], view.VENDOR: []}
+def lead(row: Mapping[str, Any], ours: str, way: str) -> str:
+    """Who leads: "ours" or the vendor where the middle halves of their times are apart, or ""."""
+    mine, theirs = (quantiles(row["times"][name][view.WAYS[way]], n=4)
+                    for name in (ours, view.VENDOR))  # fmt: skip
+    return "ours" if mine[2] < theirs[0] else view.VENDOR if theirs[2] < mine[0] else ""
+
+
+def leads(
+    record: Mapping[str, Any], found: Mapping[str, Any], way: str
+) -> dict[Shape, tuple[str, ...]]:
+    """Who leads at each shape: in the record with all plans, then in each further process."""
+    said = {}
     for row in record["shapes"]:
-        ours, vendor = (quantiles(row["times"][name][view.WAYS[way]], n=4)
-                        for name in (view.best(row), view.VENDOR))  # fmt: skip
-        if ours[2] < vendor[0]:
-            found["ours"].append(Shape(*row["shape"]))
-        elif vendor[2] < ours[0]:
-            found[view.VENDOR].append(Shape(*row["shape"]))
-    return found
+        anew = (each for run in found["processes"] for each in run if each["shape"] == row["shape"])
+        said[Shape(*row["shape"])] = tuple(lead(each, view.best(row), way) for each in (row, *anew))
+    return said
 
 
 def summaries(record: Mapping[str, Any]) -> measure.Table:
@@ -132,17 +137,60 @@ def summaries(record: Mapping[str, Any]) -> measure.Table:
         said = view.summary(record, name)
         rows.append((who, *(f"{said[f'{way}, {what}']:.3f}" for way in view.WAYS
                             for what in ("geometric mean", "least"))))  # fmt: skip
-    sure = []
-    for way in view.WAYS:
-        by = decided(record, way)
-        led = ", ".join(str(shape) for shape in by[view.VENDOR])
-        sure.append(f"{way}: ours ahead at {len(by['ours'])}, {view.VENDOR} at "
-                    f"{len(by[view.VENDOR])}" + (f" ({led})" if led else ""))  # fmt: skip
     return measure.Table(
         ("plan", "warm: mean", "least", "flushed: mean", "least "),
-        tuple(rows), f"{view.VENDOR}'s time over ours, geometric mean and least; middle halves "
-        f"apart, fastest plan, of {len(record['shapes'])} shapes: "
-        f"{'; '.join(sure)}; {measure.source(dict(record))}",
+        tuple(rows), f"{view.VENDOR}'s time over ours, geometric mean and least of "
+        f"{len(record['shapes'])} shapes; {measure.source(dict(record))}",
+    )  # fmt: skip
+
+
+def anew(record: Mapping[str, Any], found: Mapping[str, Any], count: int = 3) -> measure.Table:
+    """The fastest plans beside the vendor: in the record with all plans, and in further processes.
+
+    Shown are the aims, the ``count`` shapes that differ most between the further processes, and
+    those at which the record and such a process name different leaders.
+    """
+    runs = found["processes"]
+    ratios: dict[str, dict[Shape, list[float]]] = {
+        way: {Shape(*rows[0]["shape"]): [processes.ratio(row, name) for row in rows]
+              for rows in zip(*runs, strict=True)}
+        for way, name in view.WAYS.items()
+    }  # fmt: skip
+    shapes = list(ratios["warm"])
+    vary = sorted(shapes, key=lambda shape: -max(
+        max(each[shape]) - min(each[shape]) for each in ratios.values()))  # fmt: skip
+    by = {way: leads(record, found, way) for way in view.WAYS}
+    turned = [shape for shape in shapes
+              if any({"ours", view.VENDOR} <= set(said[shape]) and said[shape][0]
+                     for said in by.values())]  # fmt: skip
+
+    def cells(before: float, after: list[float]) -> tuple[str, str]:
+        return f"{before:.3f}", f"{median(after):.3f} ({min(after):.3f} to {max(after):.3f})"
+
+    best = view.summary(record)
+    by_run = {way: list(zip(*of.values(), strict=True)) for way, of in ratios.items()}
+    over: dict[str, Any] = {"geometric mean": view.geomean, "least": min}
+    rows = [
+        (what, *(cell for way, of in by_run.items() for cell in cells(
+            best[f"{way}, {what}"], [take(run) for run in of])))
+        for what, take in over.items()
+    ]  # fmt: skip
+    for shape in dict.fromkeys((*vary[:count], *turned)):
+        row = view.row_of(record, shape)
+        rows.append((str(shape), *(cell for way in view.WAYS for cell in cells(
+            view.ratio(row, view.best(row), way), ratios[way][shape]))))  # fmt: skip
+    sure = []
+    for way, said in by.items():
+        always = {who: [shape for shape, each in said.items() if set(each) == {who}]
+                  for who in ("ours", view.VENDOR)}  # fmt: skip
+        led = ", ".join(str(shape) for shape in always[view.VENDOR])
+        sure.append(f"{way} ours at {len(always['ours'])}, {view.VENDOR} at "
+                    f"{len(always[view.VENDOR])}" + (f" ({led})" if led else ""))  # fmt: skip
+    return measure.Table(
+        ("", "warm: above", "anew", "flushed: above", "anew "), tuple(rows),
+        f"{view.VENDOR}'s time over ours; anew: the median of {len(runs)} processes (least to "
+        f"greatest); ahead above and in all {len(runs)}, by middle halves: {'; '.join(sure)}; "
+        f"{measure.source(dict(found))}",
     )  # fmt: skip
 
 

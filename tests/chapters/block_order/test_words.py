@@ -117,6 +117,8 @@ def test_what_holds_neighbours_together() -> None:
     assert 0.22 < runs[apart, fixed, 0]["block_us"] / runs[own, fixed, 0]["block_us"] - 1 < 0.25
     assert 0.12 < runs[own, fixed, 0]["begin_64"] < 0.13, "an eighth"
     for what in (own, four, pairs):
+        close = runs[apart, dealt, 0]["begin_1"] / runs[what, dealt, 0]["begin_1"]
+        assert 9.5 < close < 11, "ten times closer"
         assert runs[what, fixed, 0]["begin_1"] < 1 / 300
         behind = runs[what, fixed, neighbours.HOLD]["behind_waves"]
         assert behind["1"] > 4000 and all(behind[wave] < 100 for wave in ("64", "128", "131"))

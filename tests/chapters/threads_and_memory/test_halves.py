@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -80,10 +81,13 @@ def test_the_record_supports_what_the_chapter_says_of_the_halves() -> None:
             hidden[f"{kernel}, {count} blocks at once"] for count in (8, *halves.FEWER)
         )
         assert full > 0.5 and six > four > two - 0.01, "more than half; fewer blocks hide less"
-        assert 0.3 < two < 0.4, "about a third"
+        assert 1 / 3 < two < 0.4, "little more than a third"
     assert round(100 * above["padded, 8 blocks at once"]) == 8
     assert round(100 * above["tiled, 8 blocks at once"]) == 16
+    assert round(100 * racing["padded, 8 blocks at once"]) == 4
     assert round(100 * racing["tiled, 8 blocks at once"]) == 3
+    empty = record["times_us"][halves.named(halves.NOTHING, 8)]
+    assert round(median(empty)) == 42, "a launch that does nothing"
     main = measure.read(benchmark.NAME)
     for name, kernel, needed, said in (
         ("padded, 8 blocks at once", "padded", view.sector_us, (144, 132)),
