@@ -10,6 +10,8 @@
   const HUES = ["blue", "orange", "green", "pink", "cyan", "red"];
   const KEY = { run: "executes", wait: "waits", copy: "a copy under way", product: "products under way", filling: "being filled", full: "full", draining: "being read", early: "read before it is full" };
 
+  const BENEATH = 0.08; // of the clock: a number as near to a flag as this is covered by it on a phone
+
   function drawn(tag, attributes) {
     const node = document.createElementNS(SVG, tag);
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -99,11 +101,13 @@
       return `${this.end ? (100 * moment) / this.end : 0}%`;
     }
 
-    /* The numbers of the clock, and a flag where something is found. */
+    /* The numbers of the clock, and a flag where something is found; no number beneath a flag. */
     axis(findings) {
+      const flags = [...new Set(findings.map(({ at }) => at))];
+      const numbers = (this.end ? ticks(this.end, 6) : []).filter((at) => !at || flags.every((flag) => Math.abs(flag - at) > BENEATH * this.end));
       const line = element("div", { className: "pb-replay-axis", "aria-hidden": "true" },
-        ...(this.end ? ticks(this.end, 6) : []).map((at) => element("span", { style: `left:${this.share(at)}` }, at.toLocaleString("en"))),
-        ...[...new Set(findings.map(({ at }) => at))].map((at) => element("b", { style: `left:${this.share(at)}` }, "✗")));
+        ...numbers.map((at) => element("span", { style: `left:${this.share(at)}` }, at.toLocaleString("en"))),
+        ...flags.map((at) => element("b", { style: `left:${this.share(at)}` }, "✗")));
       line.addEventListener("click", (event) => event.target.tagName === "B" && this.go(findings[0].at));
       return element("div", { className: "pb-replay-row pb-replay-clock" }, element("span", { className: "pb-replay-name" }, "instruction"), line, element("span"));
     }

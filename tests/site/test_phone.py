@@ -279,7 +279,7 @@ def test_an_explorer_is_drawn_in_the_width_that_it_has(browser, site) -> None:
     tab.close()
 
 
-CUT = """() => [...document.querySelectorAll(".phasebit-explorer :is(input, textarea)")]
+UNSEEN = """() => [...document.querySelectorAll(".phasebit-explorer :is(input, textarea)")]
   .filter((one) => one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight)
   .map((one) => one.value)"""
 """What fields hold and do not show whole."""
@@ -291,15 +291,15 @@ def test_a_field_shows_all_that_it_holds(browser, site) -> None:
     tab.goto(site + BARRIER)
     field = tab.get_by_label("events")
     field.wait_for()
-    assert not tab.evaluate(CUT)
+    assert not tab.evaluate(UNSEEN)
     before = field.bounding_box()["height"]
     field.press("End")
     field.press("Enter")
     field.press_sequentially(", expect 16, bytes 16, expect 8, bytes 8, expect 8, bytes 8")
     assert "\n" not in field.input_value() and field.input_value().endswith("bytes 8")
-    assert field.bounding_box()["height"] > before and not tab.evaluate(CUT)
+    assert field.bounding_box()["height"] > before and not tab.evaluate(UNSEEN)
     field.evaluate("(one) => { one.style.height = '20px'; }")
-    assert tab.evaluate(CUT), "a field that is too low would be seen"
+    assert tab.evaluate(UNSEEN), "a field that is too low would be seen"
     tab.close()
 
 

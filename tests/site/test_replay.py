@@ -204,10 +204,14 @@ def test_the_schedule_decides_when_what_is_asked_for_ends(replay) -> None:
 
 @pytest.mark.parametrize("replay", ["pair"], indirect=True)
 def test_the_other_block_of_a_pair_is_looked_at_at_the_same_moment(replay) -> None:
-    to(replay, 0.3)
+    for share in range(100):  # until the copy engine is at work, and a phase is over
+        to(replay, share / 100)
+        if row(replay, "copy engine") != "idle" and barriers(replay)["full[0]"][0] != "0, bit 0":
+            break
+    else:
+        pytest.fail("the copy engine is idle from the first phase on")
     moment = replay.get_by_role("slider").input_value()
     assert replay.locator(".pb-replay-row", has_text="tensor core").count() == 1
-    assert barriers(replay)["full[0]"][0] != "0, bit 0"
     blocks = replay.get_by_role("combobox", name="Block")
     blocks.focus()
     replay.page.keyboard.press("ArrowDown")
@@ -398,6 +402,23 @@ def test_who_shares_a_line_is_named_and_a_finding_has_a_flag(replay) -> None:
     flag.click()
     slider = replay.get_by_role("slider")
     assert slider.input_value() == slider.get_attribute("max"), "it is found at the end"
+
+
+COVERED = """(axis) => {
+  const [flags, numbers] = ["b", "span"].map((name) => [...axis.querySelectorAll(name)].map((e) => e.getBoundingClientRect()));
+  return numbers.filter((one) => flags.some((flag) => one.left < flag.right && flag.left < one.right)).length;
+}"""  # noqa: E501
+"""The numbers of a replay's clock that a flag lies on."""
+
+
+@pytest.mark.parametrize("replay", ["12_stale_parity"], indirect=True)
+def test_no_number_of_the_clock_is_beneath_a_flag(replay) -> None:
+    axis = replay.locator(".pb-replay-axis")
+    for width in (390, 1280):
+        replay.page.set_viewport_size({"width": width, "height": 844})
+        assert axis.evaluate(COVERED) == 0, width
+    axis.locator("b").evaluate("(e) => { e.style.left = e.parentElement.children[1].style.left; }")
+    assert axis.evaluate(COVERED) == 1, "a number beneath a flag would be seen"
 
 
 def test_a_page_opened_as_a_file_replays_too(browser) -> None:

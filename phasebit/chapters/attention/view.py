@@ -240,14 +240,16 @@ def orders(recorded: Mapping[str, Any], names: Sequence[str]) -> measure.Table:
     for name in names:
         before, behind = recorded["exponentials"][name]["128"]
         if name == names[0]:
-            cells = [f"{each[name]:.0f} TFLOP/s" for each in rates]
+            cells = [f"{each[name]:.0f}" for each in rates]
         else:
             cells = [f"{each[name] / each[names[0]]:.2f}" for each in rates]
-        rows.append((name, f"{before} of {before + behind}", *cells))
+        short = name.removeprefix(f"{names[0]}, ")
+        rows.append((short, f"{before} of {before + behind}", *cells))
     heads = (f"d = {d}, {'causal' if causal else 'full'}" for d, causal, _ in cases)
     return measure.Table(
         ("", "exponentials before the wait", *heads), tuple(rows),
-        "4,096 tokens: rate as a part of the first row's; " + measure.source(dict(recorded)),
+        "4,096 tokens; the first row: TFLOP/s, the others: as a part of it; "
+        + measure.source(dict(recorded)),
     )  # fmt: skip
 
 

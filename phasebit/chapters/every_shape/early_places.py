@@ -18,6 +18,10 @@ LONG = Shape(64, 10240, 8192)
 """Where an early launch costs most."""
 _UNSEEN = -1
 """The part of multiprocessors that no cluster showed."""
+_LEGEND = {
+    "blue": "a block", "orange": "longer than any block not early", "grey": "no block",
+}  # fmt: skip
+"""What the colours of cells mean; a picture names those that it has."""
 
 
 class Block(NamedTuple):
@@ -71,7 +75,8 @@ def picture(record: Mapping[str, Any], way: str, shape: Shape = LONG) -> Picture
         column_label="multiprocessor of the part",
         title=f"{shape}, {way}: µs until the block of a multiprocessor ended; "
         f"{measure.source(dict(record))}",
-        legend={"orange": "longer than any block of the launch that is not early"},
+        legend={hue: said for hue, said in _LEGEND.items()
+                if any(cell and cell.hue == hue for row in rows for cell in row)},
     )  # fmt: skip
 
 

@@ -11,6 +11,18 @@ from phasebit.chapters.layouts.packed_operands import ASKED
 from phasebit.draw import Picture
 
 Record = dict[str, Any]
+_NAMED = {
+    layouts_controls.IN_PLACE: "in place, first loop",
+    layouts_controls.SAME: "in place, loop written anew",
+    "no conflicts": "… and no conflicts",
+    "no limits": "… and no limits",
+    "no limits, a pointer": "… and no limits, no address",
+    "16 bytes": "… and 16 bytes at a time",
+    "16 bytes, no conflicts, no limits, a pointer": "… and all four",
+    layouts_controls.PACKED: "from tiles",
+    "packed, 4 bytes, limits, addresses": "from tiles, with limits and addresses, 4 bytes",
+}
+"""Ways that the chapter's table has, and what it calls them; the record has their mixtures too."""
 TOGETHER = COLUMNS = (1, 2, 4, 8, 16)
 """Products that are interleaved; and columns of blocks, 128 wide."""
 
@@ -79,7 +91,7 @@ def counted(record: Record) -> measure.Table:
 
 
 def brought(controls: Record, record: Record) -> measure.Table:
-    """Each way to bring a tile of a dense A; prints what the rewritten loop takes of the gain.
+    """Ways to bring a tile of a dense A; prints what the rewritten loop saves of the gain.
 
     ``record``: the one with the time of the copy.
     """
@@ -87,19 +99,19 @@ def brought(controls: Record, record: Record) -> measure.Table:
     took = {name: median(each["times_us"]) for name, each in controls["times"].items()}
     rows = [
         (
-            name,
+            told,
             *(f"{controls['counters'][name][counter] / 1e6:.1f}" for counter in
               (way.INSTRUCTIONS, way.LOADS, way.CONFLICTS)),
             f"{took[name]:.0f}",
         )
-        for name in controls["ways"]
+        for name, told in _NAMED.items()
     ]  # fmt: skip
     m, n, k = controls["shape"]
     gain, by_loop = took[way.IN_PLACE] - took[way.PACKED], took[way.IN_PLACE] - took[way.SAME]
-    print(f"the loop written anew takes {by_loop:.0f} of the {gain:.0f} µs")
+    print(f"tiles save {gain:.0f} µs; the loop written anew saves {by_loop:.0f} of them")
     copy = interleaved(record)[1, n]["copy"]
     saved = took[way.SAME] - took[way.PACKED]
-    print(f"beside it tiles save {saved:.0f} µs, and the copy takes {copy:.0f}")
+    print(f"beside it tiles save {saved:.0f} µs; the copy takes {copy:.0f}")
     return measure.Table(
         ("a tile of A", "instructions of warps", "loads", "bank conflicts of stores", "µs"),
         tuple(rows),
@@ -129,7 +141,7 @@ def when_it_pays(record: Record) -> Picture:
     return draw.curves(
         COLUMNS, ratio, x_label="columns of blocks, 128 wide", evenly=True, from_zero=False,
         y_label="time with copy / in place",
-        title="Packing A, the copy included: below 1 it pays (H200, f32)",
+        title="Packing A, with its copy, beside the first loop in place (H200, f32)",
     )  # fmt: skip
 
 

@@ -7,7 +7,8 @@ import shutil
 import numpy as np
 import pytest
 
-from phasebit.chapters.attention import attend, softmax_alone, waits
+from phasebit import measure
+from phasebit.chapters.attention import attend, softmax_alone, view, waits
 from phasebit.launching.launch import compile
 
 PINNED = [name for name in waits.ORDERS if waits.PINNED in name]
@@ -86,3 +87,15 @@ def test_where_the_exponentials_stand() -> None:
 def test_sums_that_wrapped() -> None:
     assert waits.between([(1 << 64) - 5, 7], 0, 1) == 12
     assert waits.between([7, 5], 0, 1) == -2
+
+
+@pytest.mark.parametrize("kernel", [waits.C, waits.F])
+def test_the_table_of_orders_names_each_once_and_has_numbers_alone(kernel: str) -> None:
+    """A unit in the first row's cells, or the kernel's name in each row, did not fit a phone."""
+    names = [kernel, *(name for name in PINNED if name.startswith(kernel))]
+    found = view.orders(measure.read("attention_waits"), names)
+    said = [row[0] for row in found.rows]
+    assert said[0] == kernel and len({*said}) == 3
+    assert not any(name.startswith(kernel) for name in said[1:])
+    assert all(float(cell) > 0 for row in found.rows for cell in row[2:])
+    assert "the first row: TFLOP/s" in str(found)

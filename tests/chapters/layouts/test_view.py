@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from statistics import median
 
 import pytest
 from tensor_layouts import Layout, Swizzle, compose, logical_divide, size
@@ -178,10 +179,14 @@ def test_tiles_are_the_layouts_that_they_are_said_to_be(
     assert "differs at (3, 0)" in capsys.readouterr().out
 
 
-def test_every_way_to_bring_a_tile_is_in_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_has_ways_with_their_own_times(capsys: pytest.CaptureFixture[str]) -> None:
     controls, record = (measure.read(name) for name in ("layouts_controls", "layouts"))
     table = packed_tables.brought(controls, record)
-    assert [row[0] for row in table.rows] == list(layouts_controls.WAYS)
+    named = packed_tables._NAMED
+    assert set(named) < set(layouts_controls.WAYS)
+    for name, row in zip(named, table.rows, strict=True):
+        assert row[0] == named[name]
+        assert row[-1] == f"{median(controls['times'][name]['times_us']):.0f}"
     first, second = (float(row[1]) for row in table.rows[:2])
     assert first > 1.1 * second
-    assert "takes 195 of the 209 µs" in capsys.readouterr().out
+    assert "tiles save 209 µs; the loop written anew saves 195 of them" in capsys.readouterr().out

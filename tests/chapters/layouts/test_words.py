@@ -33,6 +33,9 @@ def test_layouts() -> None:
         assert pays[0] in (2, 4), "from two to four columns of blocks on"
     wins = [key for key, took in together.items() if took["strided"] < took["cuBLAS"]]
     assert sorted(wins) == [(16, 1), (16, 2)], "sixteen interleaved and N up to 256"
+    for way in ("strided", "copy and packed"):
+        times = [median(each["times"][way]["times_us"]) for each in record["alone"]]
+        assert max(times) < 1.01 * min(times), "neither distance nor order makes a difference"
 
 
 def test_what_the_chapter_says_of_the_loop_in_place() -> None:
@@ -49,6 +52,8 @@ def test_what_the_chapter_says_of_the_loop_in_place() -> None:
     assert round(fewer, 2) == 0.11
     assert took["no limits"] < took[same] - 30, "without limits it is faster still"
     assert took[all_four] < took[packed] < took[same], "packing itself gains nothing"
+    slowest = max((name for name in took if name != measure.VENDOR), key=lambda name: took[name])
+    assert slowest == "packed, 4 bytes, limits, addresses", "a careless loop over packed tiles"
     copies = [each for each in measure.read("layouts")["interleaved"]
               if each["interleaved"] == 1 and each["shape"][1] == controls["shape"][1]]  # fmt: skip
     copy = median(copies[0]["times"]["copy"]["times_us"])

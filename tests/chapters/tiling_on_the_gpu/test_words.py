@@ -102,6 +102,10 @@ def test_what_the_chapter_says_of_meetings_squares_and_marks() -> None:
     deep, shallow = (took("depth", name) for name in (controls.DEEP, controls.SHALLOW))
     assert took("depth", "32 deep, meets every 8") < 1.005 * deep, "the meetings cost nothing"
     assert controls.MEETINGS["32 deep, meets every 8"] == controls.MEETINGS[controls.SHALLOW]
+    assert took("depth", "32 deep, meets every 4") > 1.05 * deep, "twice as many cost"
+    assert controls.MEETINGS["32 deep, meets every 4"] == 2 * controls.MEETINGS[controls.SHALLOW]
+    others = took("depth", "8 deep, B by other warps")
+    assert 0.19 < 1 - others / shallow < 0.23, "a fifth of the time goes"
     ahead = took("depth", "8 deep, loads ahead")
     assert 0.97 * deep < ahead < deep, "as fast as 32 deep"
     assert controls.MEETINGS["8 deep, loads ahead"] == controls.MEETINGS[controls.SHALLOW]
