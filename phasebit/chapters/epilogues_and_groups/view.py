@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 
 GROUP_WARPS = 4
 SWITCHED = (
-    benchmark.PLAIN, benchmark.SHORT, "residual", benchmark.LONG, f"{benchmark.LONG} but GELU",
-    f"{benchmark.LONG} but the residual", epilogue_orders.NOT_READ, epilogue_orders.ONE_PLACE,
-    epilogue_orders.EARLY, epilogue_orders.WIDE, f"{benchmark.LONG}, {epilogue_orders.LOOP}",
+    benchmark.LONG, f"{benchmark.LONG} but GELU", f"{benchmark.LONG} but the residual",
+    epilogue_orders.NOT_READ, f"{benchmark.LONG}, {epilogue_orders.LOOP}",
+    epilogue_orders.ONE_PLACE, epilogue_orders.EARLY, epilogue_orders.WIDE,
 )  # fmt: skip
 """Of the contenders those that are shown."""
+WAITS = {"long_scoreboard": "long waits", "no_instruction": "for code"}
+"""The profiler's reasons, and what they are called here.
+
+A long scoreboard is not of reads alone: a kernel whose threads read nothing has it too.
+"""
 
 
 def bytes_moved(run: Run) -> tuple[int, int]:
@@ -244,15 +249,17 @@ def orders_drawn(recorded: dict[str, Any]) -> Picture:
 def switched_in_both(recorded: dict[str, Any]) -> Picture:
     """Time by turns over time together, over K, of chains with one thing otherwise.
 
-    Prints how long warps wait for what they read, as the profiler counted for some.
+    Prints how long warps wait, and for what, as the profiler counted for some.
     """
     from phasebit.draw import Cell, chart
 
     long = benchmark.LONG
+    print("cycles that an instruction waits, by turns and shared")
     for name in (f"{long} but the residual", long, f"{long}, {epilogue_orders.LOOP}"):
-        turns, shared = (waits_for_reads(recorded, f"{each}: {name}") for each in benchmark.TEAMS)
-        print(f"{name}: an instruction waits {turns:.1f} cycles for reads by turns, "
-              f"{shared:.1f} shared")  # fmt: skip
+        counts = {spoken: [waits(recorded, f"{each}: {name}", why) for each in benchmark.TEAMS]
+                  for why, spoken in WAITS.items()}  # fmt: skip
+        print(f"{name}:", "; ".join(f"{spoken} {turns:.1f}, {shared:.1f}"
+                                    for spoken, (turns, shared) in counts.items()))  # fmt: skip
     cells = []
     for name in SWITCHED:
         found = [over_shared(recorded, name, depth) for depth in recorded["times"]]
@@ -260,7 +267,7 @@ def switched_in_both(recorded: dict[str, Any]) -> Picture:
     return chart(
         cells, rows=[name.replace(f"{long},", "six,").replace(f"{long} but", "six but")
                      for name in SWITCHED],
-        columns=list(recorded["times"]), row_label="", column_label="K",
+        columns=list(recorded["times"]), row_label="steps", column_label="K",
         legend={"green": "turns are faster", "orange": "sharing is"},
         title=f"Time by turns / time shared, 4096 × 4096 × K; {measure.source(recorded)}",
     )  # fmt: skip
@@ -273,10 +280,10 @@ def over_shared(recorded: dict[str, Any], name: str, depth: str) -> float:
     return float(turns / shared)
 
 
-def waits_for_reads(recorded: dict[str, Any], contender: str) -> float:
-    """Cycles that warps wait for what they read from memory or caches, for each instruction."""
-    why = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
-    return float(recorded["counters"][contender][why])
+def waits(recorded: dict[str, Any], contender: str, why: str) -> float:
+    """Cycles that warps wait for one reason, for each instruction: a key of :data:`WAITS`."""
+    metric = f"smsp__average_warps_issue_stalled_{why}_per_issue_active.ratio"
+    return float(recorded["counters"][contender][metric])
 
 
 def moved(rows: int, n: int, k: int, groups: int) -> int:

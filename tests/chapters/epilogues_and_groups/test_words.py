@@ -240,9 +240,14 @@ def test_what_makes_sharing_faster() -> None:
         assert more > less, "without GELU sharing gains even more"
     assert abs(ratio[epilogue_orders.ONE_PLACE][2] - 1) < 0.005
     assert ratio[epilogue_orders.WIDE][0] > 1 > ratio[epilogue_orders.WIDE][1]
+    for kind, low, high in ((epilogue_orders.ONE_PLACE, 2, 3), (epilogue_orders.EARLY, 1, 2),
+                            (epilogue_orders.WIDE, 0, 1)):  # fmt: skip
+        assert ratio[kind][low] > 1 > ratio[kind][high], "the border lies between"
     us = {name: median(each["us"]) for name, each in record["times"]["256"].items()}
-    off = 1 - us[f"by turns: {epilogue_orders.WIDE}"] / us[f"by turns: {LONG}"]
-    assert round(off, 1) == 0.2, "a fifth"
+    for order, adds in zip(benchmark.TEAMS, (53, 24), strict=True):
+        assert round(us[f"{order}: {LONG}"] - us[f"{order}: {LONG} but the residual"]) == adds
+        for kind in (epilogue_orders.ONE_PLACE, epilogue_orders.EARLY, epilogue_orders.WIDE):
+            assert us[f"{order}: {kind}"] < us[f"{order}: {LONG}"], "cheaper reads"
     few = us[f"together: {LONG}, {epilogue_orders.FEW}"]
     assert abs(few / us[f"together: {LONG}"] - 1) < 0.01
     us = {name: median(each["us"]) for name, each in record["times"]["2048"].items()}
@@ -254,9 +259,13 @@ def test_what_makes_sharing_faster() -> None:
 def test_what_was_counted_in_both_orders() -> None:
     record = measure.read(epilogue_orders.NAME)
     loop = f"{LONG}, {epilogue_orders.LOOP}"
-    waits = {name: [view.waits_for_reads(record, f"{order}: {name}") for order in benchmark.TEAMS]
-             for name in (LONG, loop)}  # fmt: skip
-    assert waits[LONG][0] > 1.3 * waits[LONG][1] and waits[loop][0] < waits[loop][1]
+    for why in view.WAITS:
+        waits = {name: [view.waits(record, f"{order}: {name}", why) for order in benchmark.TEAMS]
+                 for name in (LONG, loop)}  # fmt: skip
+        assert waits[LONG][0] > 1.3 * waits[LONG][1], "longer by turns"
+        assert abs(waits[loop][0] / waits[loop][1] - 1) < 0.15, "in the loop they are not"
+    plain = measure.read(epilogue_controls.NAME)["counters"][PLAIN]
+    assert round(view.waits({"counters": {PLAIN: plain}}, PLAIN, "long_scoreboard")) == 3
     for name in waits:
         for order in benchmark.TEAMS:
             counts = record["counters"][f"{order}: {name}"]
