@@ -47,8 +47,8 @@ PRODUCER = 7
 PLACES = 14
 _ROUNDS, _REST, _WARM, _EACH = 5, 0.01, 2, 4
 
-_STEP_C = "        softmax.step(scores, shrink, shape.factor);  // the output may be added up meanwhile\n"
 _STEP_D = "        softmax.step(scores, shrink, shape.factor);  // the output may"
+_STEP_C = f"{_STEP_D} be added up meanwhile\n"
 _WAIT_F = (
     "            ptx::wgmma_wait_group<0>();\n            settle(o);\n"
     "            release(&s.v_empty[v.slot]);\n            v.advance();\n"
