@@ -71,7 +71,7 @@ __device__ void consume(Shared<D>& s, bf16* O, const Shape& shape, int row, int 
         settle(scores);
         if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.k_empty[k.slot]);
         mask_tile<CAUSAL, KEYS>(scores, shape, row, tile);
-        softmax.step(scores, shrink, shape.factor);  // while the output is added up
+        softmax.step(scores, shrink, shape.factor);  // the output may be added up meanwhile
         ptx::wgmma_wait_group<0>();
         settle(o);
         if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&s.v_empty[v.slot]);

@@ -204,10 +204,14 @@ def test_the_schedule_decides_when_what_is_asked_for_ends(replay) -> None:
 
 @pytest.mark.parametrize("replay", ["pair"], indirect=True)
 def test_the_other_block_of_a_pair_is_looked_at_at_the_same_moment(replay) -> None:
-    to(replay, 0.3)
+    for share in range(100):  # until the copy engine is at work, and a phase is over
+        to(replay, share / 100)
+        if row(replay, "copy engine") != "idle" and barriers(replay)["full[0]"][0] != "0, bit 0":
+            break
+    else:
+        pytest.fail("the copy engine is idle from the first phase on")
     moment = replay.get_by_role("slider").input_value()
     assert replay.locator(".pb-replay-row", has_text="tensor core").count() == 1
-    assert barriers(replay)["full[0]"][0] != "0, bit 0"
     blocks = replay.get_by_role("combobox", name="Block")
     blocks.focus()
     replay.page.keyboard.press("ArrowDown")

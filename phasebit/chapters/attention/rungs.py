@@ -131,8 +131,8 @@ VARIANTS = {
     "maximum of two floats": Variant(_D, ((_BY_INTEGERS, _BY_FLOATS),)),
     "no exponentials": Variant(_D, ((_EX2, "s[i] * factor - base[i / 2 % 2];"),), right=False),
     "products alone": Variant(_D, ((
-        "        softmax.step(scores, shrink, shape.factor);  // while",
-        "        shrink[0] = shrink[1] = 1;  // while",
+        "        softmax.step(scores, shrink, shape.factor);  // the output may",
+        "        shrink[0] = shrink[1] = 1;  // the output may",
     ),), right=False),
     "more groups, the softmax of before": Variant(_E, _usual("shape.factor")),
     "the softmax of before": Variant(_F, _usual("factor")),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
-from phasebit.chapters.attention import attend, narrow_heads, rungs
+from phasebit.chapters.attention import attend, narrow_heads, rungs, softmax_alone
 from phasebit.chapters.attention.encounters import D, Event
 from phasebit.chapters.attention.rungs import (
     CUDNN,
@@ -254,13 +254,20 @@ def orders(recorded: Mapping[str, Any], names: Sequence[str]) -> measure.Table:
 
 
 def alone(recorded: Mapping[str, Any]) -> measure.Table:
-    """Cycles of a softmax in kernels of its own, with something beside it or nothing."""
-    rows = tuple(
-        (f"{'one group, ' * name.startswith('beside')}{name}",
-         "; ".join(f"{each:,.0f}" for each in cycles))
-        for name, cycles in recorded["alone"].items() if name != "products alone"
-    )  # fmt: skip
-    return measure.Table(("the softmax of", "cycles"), rows, measure.source(dict(recorded)))
+    """Cycles of a softmax in kernels of its own, with something beside it or nothing.
+
+    Of two groups that have one, the mean; products are no row, nor part of one.
+    """
+    rows = []
+    for name, roles in softmax_alone.ALONE.items():
+        done = [role for role in roles if role != "NOTHING"]
+        cycles = [spent for role, spent in zip(done, recorded["alone"][name], strict=True)
+                  if role != "PRODUCTS"]  # fmt: skip
+        if cycles:
+            who = f"{'one group, ' * name.startswith('beside')}{name}"
+            rows.append((who, f"{statistics.mean(cycles):,.0f}"))
+    table = tuple(rows)
+    return measure.Table(("the softmax of", "cycles"), table, measure.source(dict(recorded)))
 
 
 def ends(recorded: Mapping[str, Any]) -> measure.Table:

@@ -47,8 +47,8 @@ PRODUCER = 7
 PLACES = 14
 _ROUNDS, _REST, _WARM, _EACH = 5, 0.01, 2, 4
 
-_STEP_C = "        softmax.step(scores, shrink, shape.factor);  // while the output is added up\n"
-_STEP_D = "        softmax.step(scores, shrink, shape.factor);  // while"
+_STEP_D = "        softmax.step(scores, shrink, shape.factor);  // the output may"
+_STEP_C = f"{_STEP_D} be added up meanwhile\n"
 _WAIT_F = (
     "            ptx::wgmma_wait_group<0>();\n            settle(o);\n"
     "            release(&s.v_empty[v.slot]);\n            v.advance();\n"
@@ -199,8 +199,8 @@ def pinned(name: str) -> str:
     kernel, edits = {
         C + PINNED: (attend.OVERLAPPED, (_STEP_C, f"{_STEP_C}        pin(scores);\n")),
         C + BEHIND: (attend.OVERLAPPED, (behind_c, f"{behind_c}        pin(scores);\n")),
-        D + PINNED: (attend.PERSISTENT, (_STEP_D, _STEP_D.replace("  // while",
-            "\n        pin(scores);  // while"))),
+        D + PINNED: (attend.PERSISTENT, (_STEP_D, _STEP_D.replace("  // the output may",
+            "\n        pin(scores);  // the output may"))),
         F + PINNED: (attend.DYNAMIC, (_WAIT_F, _WEIGHED_F)),
         F + BEHIND: (attend.DYNAMIC, (_WAIT_F, f"{_WAIT_F}            pin(scores);\n")),
     }[name]  # fmt: skip

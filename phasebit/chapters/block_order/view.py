@@ -409,7 +409,7 @@ def joined(record: Entry) -> measure.Table:
         rows.append((name, f"{shares[name]:.3f}", *("",) * (len(LATE) - 1)))
     return measure.Table(
         ("who reads the same", "at once", *(f"{shift} ns later" for shift in LATE[1:])),
-        tuple(rows), f"share of the sectors that L2 looked up; {measure.source(record)}",
+        tuple(rows), f"sectors that L2 looked up, over those that came; {measure.source(record)}",
     )  # fmt: skip
 
 
@@ -434,6 +434,6 @@ def held_together(record: Entry) -> measure.Table:
     return measure.Table(
         ("a block shares", "dealt", "fixed", *(f"late, wave {wave}" for wave in waves)),
         tuple(rows),
-        f"neighbours: beginnings apart, share of a block's time; behind, µs, {FIXED} and held "
-        f"{HOLD / 1e3:.0f} µs; {measure.source(record)}",
+        "dealt, fixed: how far apart neighbours begin, over a block's time; late: how far behind, "
+        f"µs, held {HOLD / 1e3:.0f} µs at first; {measure.source(record)}",
     )

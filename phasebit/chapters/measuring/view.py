@@ -103,7 +103,7 @@ def graph_table(controls: dict[str, Any]) -> measure.Table:
         from_to = (statistics.median(gaps[f"{way}: {what}"]) / 1e3 for what in _FROM_TO)
         rows.append((way, *(f"{us:.2f}" for us in (*adds, *from_to))))
     return measure.Table(
-        ("", "a launch adds, µs", "if its blocks write", "first begin to last end",
+        ("", "a launch adds, µs", "if blocks write times", "first begin to last end",
          "last end to next begin"),
         tuple(rows),
         measure.source(controls),

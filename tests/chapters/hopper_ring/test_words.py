@@ -158,6 +158,8 @@ class TestControls:
         assert round(stamped) == 1098 and round(watched - stamped) == 6
         told = view.stamps(measure.read("hopper_ring"), variants.RING).tile
         assert round(told) == 1088 and round(told - 1024) == 64
+        launch = view.launch_cycles(loops["as it is"]) * self.record["multiprocessors"]
+        assert round(measure.matmul_flop(8192, 8192, 8192) / launch / view.roof(), 2) == 0.88
 
     def test_what_is_lost_outside(self) -> None:
         launch = view.launch_cycles(self.record["loops"]["as it is"])

@@ -18,6 +18,12 @@ def test_boxes_take_nothing_from_products() -> None:
     for n in beside_copies.WIDTHS:
         cycles, arrived = view.beside_row(RECORD, n=n, a="shared", bytes=32768, asked=-1)
         assert arrived > 50 and cycles < 0.92 * view.supposed(n, "shared", arrived)
+    everywhere = {"a": "shared", "bytes": 32768, "asked": -1, "blocks": 132}
+    come = [view.beside_row(RECORD, n=n, **everywhere) for n in beside_copies.WIDTHS]
+    assert sorted(round(arrived) for _, arrived in come)[:: len(come) - 1] == [41, 44]
+    for n, (cycles, _) in zip(beside_copies.WIDTHS, come, strict=True):
+        alone, _ = view.beside_row(RECORD, n=n, a="shared", asked=0, blocks=132)
+        assert abs(cycles / alone - 1) < 0.003, "no cycle is lost either"
     cycles, arrived = view.beside_row(RECORD, n=32, a="shared", bytes=32768, asked=-1)
     assert 127 < 3072 / cycles <= 128.1 and round(arrived) == 55
 
@@ -27,6 +33,9 @@ def test_looks_at_the_clock_cost() -> None:
         alone, _ = view.beside_row(RECORD, n=n, a="shared", asked=0)
         looks, arrived = view.beside_row(RECORD, n=n, a="shared", asked=beside_copies.DRY)
         assert round(100 * (looks / alone - 1)) == 6 and arrived == 0
+        for asked in (16, 32, 48, 64):
+            paced, _ = view.beside_row(RECORD, n=n, a="shared", asked=asked)
+            assert 4 <= round(100 * (paced / alone - 1)) <= 7, "4 to 7 per cent longer"
         for bytes_, comes in ((8192, 12.5), (32768, 50)):
             bulk, arrived = view.beside_row(
                 RECORD, n=n, a="shared", asked=-1, bytes=bytes_, boxes=False
