@@ -176,7 +176,7 @@ def misses(answer: Callable[[orders.Order, int, int, int], int]) -> str:
     for one of its column. The cache evicts what has been unused for longest.
     """
     draw = random.Random()
-    for _ in range(40):
+    for _ in range(400):  # one in fifteen tells who asks for its column first
         rows, columns, order = _some_order(draw, 8)
         running, steps = draw.randint(1, rows * columns + 3), draw.randint(1, 5)
         room = draw.randint(1, (rows + columns) * steps)
@@ -192,7 +192,7 @@ def misses(answer: Callable[[orders.Order, int, int, int], int]) -> str:
     order = orders.super_rows(64, 32, 16)
     told = (f"{ask(answer, order, 132, 16, room):,}" for room in (16, 32, 256, 512, 1024))
     return (
-        "40 orders; 64 × 32 parts in super-rows of 16, 132 at a time, 16 steps: with room for 16, "
+        "400 orders; 64 × 32 parts in super-rows of 16, 132 at a time, 16 steps: with room for 16, "
         f"32, 256, 512, 1024 pieces {', '.join(told)} misses"
     )
 
