@@ -249,3 +249,12 @@ class Operands:
         for name in names:
             x = apply[name]()
         return x
+
+
+def launch(torch: Any, library: ctypes.CDLL, x: Operands) -> beside_torch.Launch:
+    """A launch of a built kernel on these operands, in torch's stream of that moment."""
+    units = torch.cuda.get_device_properties(0).multi_processor_count
+    return lambda: library.product(
+        *x.pointers, *x.shape, *x.given, *x.numbers, units,
+        ctypes.c_void_p(torch.cuda.current_stream().cuda_stream),
+    )  # fmt: skip

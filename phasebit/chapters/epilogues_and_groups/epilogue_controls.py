@@ -147,7 +147,7 @@ def _times(
     torch: Any, loaded: dict[str, ctypes.CDLL], names: list[str], shape: tuple[int, int, int]
 ) -> dict[str, Any]:
     given = benchmark.Operands(torch, *shape)
-    launches = {name: _launch(torch, loaded[name], given) for name in names}
+    launches = {name: benchmark.launch(torch, loaded[name], given) for name in names}
     for name, launch in launches.items():
         given.c.fill_(float("nan"))
         launch()
@@ -163,14 +163,6 @@ def _times(
     return found
 
 
-def _launch(torch: Any, library: ctypes.CDLL, x: benchmark.Operands) -> beside_torch.Launch:
-    units = torch.cuda.get_device_properties(0).multi_processor_count
-    return lambda: library.product(
-        *x.pointers, *x.shape, *x.given, *x.numbers, units,
-        ctypes.c_void_p(torch.cuda.current_stream().cuda_stream),
-    )  # fmt: skip
-
-
 def _counted(name: str) -> dict[str, float]:
     """What the profiler counts of the second launch."""
     command = (sys.executable, "-m", __name__, name)
@@ -183,7 +175,7 @@ def _main(name: str) -> None:
     import torch
 
     library = ctypes.CDLL(str(build(name).program))
-    launch = _launch(torch, library, benchmark.Operands(torch, *EPILOGUE))
+    launch = benchmark.launch(torch, library, benchmark.Operands(torch, *EPILOGUE))
     for _ in range(2):
         launch()
     torch.cuda.synchronize()

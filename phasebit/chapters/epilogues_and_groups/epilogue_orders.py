@@ -229,7 +229,7 @@ def right(torch: Any, contender: str, given: benchmark.Operands) -> Any:
 
 def _times(torch: Any, loaded: dict[str, ctypes.CDLL], k: int) -> dict[str, Any]:
     given = benchmark.Operands(torch, benchmark.SQUARE, benchmark.SQUARE, k)
-    launches = {name: _launch(torch, library, given) for name, library in loaded.items()}
+    launches = {name: benchmark.launch(torch, library, given) for name, library in loaded.items()}
     for name, launch in launches.items():
         given.c.fill_(float("nan"))
         launch()
@@ -250,14 +250,6 @@ def _times(torch: Any, loaded: dict[str, ctypes.CDLL], k: int) -> dict[str, Any]
     return found
 
 
-def _launch(torch: Any, library: ctypes.CDLL, x: benchmark.Operands) -> beside_torch.Launch:
-    units = torch.cuda.get_device_properties(0).multi_processor_count
-    return lambda: library.product(
-        *x.pointers, *x.shape, *x.given, *x.numbers, units,
-        ctypes.c_void_p(torch.cuda.current_stream().cuda_stream),
-    )  # fmt: skip
-
-
 def _counted(contenders: list[str]) -> dict[str, dict[str, float]]:
     """What the profiler counts of the second launch of each."""
     command = (sys.executable, "-m", __name__, *contenders)
@@ -276,7 +268,7 @@ def _main(contenders: list[str]) -> None:
     size = benchmark.SQUARE
     given = benchmark.Operands(torch, size, size, COUNTED_AT)
     for contender in contenders:
-        launch = _launch(torch, ctypes.CDLL(str(build(contender).program)), given)
+        launch = benchmark.launch(torch, ctypes.CDLL(str(build(contender).program)), given)
         for _ in range(2):
             launch()
         torch.cuda.synchronize()

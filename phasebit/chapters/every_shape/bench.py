@@ -20,7 +20,7 @@ from phasebit.chapters.every_shape.choice import PAIRS_EVERYWHERE, choose
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.chapters.every_shape.tries import Tried
-from phasebit.instruments import beside_torch
+from phasebit.instruments import beside_torch, clocks
 from phasebit.instruments.beside_torch import Launch
 from phasebit.instruments.clocks import Clocks
 
@@ -73,6 +73,17 @@ def protocol(torch: Any) -> dict[str, str]:
         "plan does not say otherwise; cuBLAS's do not",
         "vendor": f"cuBLAS through torch {torch.__version__}, torch.mm, the same operands",
     }
+
+
+def loaded(texts: Iterable[str]) -> dict[str, ctypes.CDLL]:
+    """Text -> its library, compiled side by side, for :class:`Bench`.
+
+    Raises :class:`toolchain.CompileError` for a text that does not compile.
+    """
+    return clocks.libraries(
+        lambda text: toolchain.build(text, name="every_shape", target="sm_90a", library=True),
+        dict.fromkeys(texts),
+    )
 
 
 class Bench:

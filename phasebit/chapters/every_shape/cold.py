@@ -22,12 +22,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from phasebit import measure, toolchain
+from phasebit import measure
 from phasebit.chapters.every_shape import bench, plans
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.edits import replace_each
-from phasebit.instruments import beside_torch, clocks
+from phasebit.instruments import beside_torch
 from phasebit.instruments.beside_torch import Launch
 
 NAME = "every_shape_cold"
@@ -353,12 +353,7 @@ def record() -> dict[str, Any]:
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
     wanted = texts()
-
-    def build(name: str) -> toolchain.Build:
-        return toolchain.build(wanted[name], name=NAME, target="sm_90a", library=True)
-
-    loaded = clocks.libraries(build, wanted)
-    by_turns = _Cold(torch, {wanted[name]: library for name, library in loaded.items()})
+    by_turns = _Cold(torch, bench.loaded(wanted.values()))
     found = []
     for shape, pairs in CHANGES.items():
         names = [name_of(*each) for each in pairs]

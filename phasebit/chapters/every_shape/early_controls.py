@@ -22,7 +22,7 @@ from phasebit.chapters.every_shape import bench, plans
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.edits import replace_each
-from phasebit.instruments import beside_torch, clocks
+from phasebit.instruments import beside_torch
 
 NAME = "every_shape_early"
 SHAPES = (
@@ -321,13 +321,10 @@ def record() -> dict[str, Any]:
             f"{NAME} has tables for {UNITS} multiprocessors; this GPU has {units}"
         )
     wanted = texts()
-
-    def build(name: str) -> toolchain.Build:
-        return toolchain.build(wanted[name], name=NAME, target="sm_90a", library=True)
-
-    loaded = clocks.libraries(build, wanted)
+    libraries = bench.loaded(wanted.values())
+    loaded = {name: libraries[text] for name, text in wanted.items()}
     parts = _parts(torch, loaded["neighbours"])
-    by_turns = bench.Bench(torch, {wanted[name]: library for name, library in loaded.items()})
+    by_turns = bench.Bench(torch, libraries)
     plain = {name: wanted[name] for name in (EARLY, NOT_EARLY, LATE)}
     stamps = _Stamps(torch, loaded, parts)
     return {

@@ -7,11 +7,9 @@ blocks.
 
 from __future__ import annotations
 
-import ctypes
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from phasebit import measure, toolchain
+from phasebit import measure
 from phasebit.chapters.every_shape import bench, plans, tries
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
@@ -135,15 +133,8 @@ def record() -> dict[str, Any]:
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
     contenders = {shape: tried(plan) for shape, plan in PLANS.items()}
-    texts = list(dict.fromkeys(t.text for each in contenders.values() for t in each.values()))
-    with ThreadPoolExecutor(16) as pool:
-        built = pool.map(
-            lambda text: toolchain.build(text, name=NAME, target="sm_90a", library=True), texts
-        )
-    libraries = {
-        text: ctypes.CDLL(str(one.program)) for text, one in zip(texts, built, strict=True)
-    }
-    by_turns = bench.Bench(torch, libraries)
+    texts = (tried.text for each in contenders.values() for tried in each.values())
+    by_turns = bench.Bench(torch, bench.loaded(texts))
     return {
         "benchmark": NAME,
         **facts,

@@ -10,12 +10,12 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from phasebit import measure, toolchain
+from phasebit import measure
 from phasebit.chapters.every_shape import bench, plans
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.edits import replace_each
-from phasebit.instruments import beside_torch, clocks
+from phasebit.instruments import beside_torch
 
 NAME = "every_shape_last_wave"
 SHAPE = Shape(5000, 5000, 5000)
@@ -49,12 +49,7 @@ def record() -> dict[str, Any]:
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
     wanted = texts()
-
-    def build(name: str) -> toolchain.Build:
-        return toolchain.build(wanted[name], name=NAME, target="sm_90a", library=True)
-
-    loaded = clocks.libraries(build, wanted)
-    by_turns = bench.Bench(torch, {wanted[name]: library for name, library in loaded.items()})
+    by_turns = bench.Bench(torch, bench.loaded(wanted.values()))
     right = [name for name in wanted if not name.endswith("tiles") or name == f"{COUNTS[-1]} tiles"]
     found = by_turns.changed(SHAPE, wanted, right)
     for name, times in found["times"].items():

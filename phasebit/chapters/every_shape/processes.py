@@ -7,13 +7,11 @@ seen: a mean of one process does not show it.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import statistics
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from phasebit import measure, toolchain
@@ -52,8 +50,7 @@ def record() -> dict[str, Any]:
     """
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
-    with ThreadPoolExecutor(16) as pool:  # each process then finds them built
-        list(pool.map(_build, set(fastest(measure.read("every_shape")).values())))
+    bench.loaded(fastest(measure.read("every_shape")).values())  # each process finds them built
     runs = [_process() for _ in range(PROCESSES)]
     for number, run in enumerate(runs, 1):
         both = " / ".join(f"{mean(run, way):.3f}" for way in ("warm_us", "flushed_us"))
@@ -87,8 +84,7 @@ def one() -> list[dict[str, Any]]:
     torch = beside_torch.torch_here(NAME)
     found = measure.read("every_shape")
     texts = fastest(found)
-    loaded = {text: ctypes.CDLL(str(_build(text).program)) for text in set(texts.values())}
-    by_turns = bench.Bench(torch, loaded)
+    by_turns = bench.Bench(torch, bench.loaded(texts.values()))
     names = {Shape(*row["shape"]): row["fastest"] for row in found["shapes"]}
     return [by_turns.side_by_side(shape, {names[shape]: texts[shape]}) for shape in SHAPES]
 
@@ -109,7 +105,3 @@ def _process() -> list[dict[str, Any]]:
         raise toolchain.CudaError(f"{NAME}: a process failed: {last}")
     run: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return run
-
-
-def _build(text: str) -> toolchain.Build:
-    return toolchain.build(text, name="every_shape", target="sm_90a", library=True)

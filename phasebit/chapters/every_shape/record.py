@@ -5,13 +5,11 @@ In one process and by turns, in random order. Needs torch, for cuBLAS and for th
 
 from __future__ import annotations
 
-import ctypes
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from phasebit import measure, toolchain
+from phasebit import measure
 from phasebit.chapters.every_shape import (
     cold,
     early_controls,
@@ -24,7 +22,7 @@ from phasebit.chapters.every_shape import (
     tries,
 )
 from phasebit.chapters.every_shape.bench import MAJORS as MAJORS_GIVEN
-from phasebit.chapters.every_shape.bench import Bench, any_text, protocol
+from phasebit.chapters.every_shape.bench import Bench, any_text, loaded, protocol
 from phasebit.chapters.every_shape.choice import PAIRS_EVERYWHERE, SMALL_SQUARES, contenders
 from phasebit.chapters.every_shape.shapes import SHAPES, Shape
 from phasebit.instruments import beside_torch
@@ -53,9 +51,7 @@ def alone() -> dict[str, Any]:
     texts |= {plan.text for tried in tries.FURTHER for plan in (tried.base, *tried.plans)}
     texts |= {replace(PAIRS_EVERYWHERE, across=each).text for each in MAJORS_GIVEN}
     texts |= {any_text(shape) for shape in _ANY}
-    with ThreadPoolExecutor(16) as pool:
-        built = dict(zip(texts, pool.map(_build, texts), strict=True))
-    bench = Bench(torch, {text: ctypes.CDLL(str(each.program)) for text, each in built.items()})
+    bench = Bench(torch, loaded(texts))
     return {
         "benchmark": NAME,
         **facts,
@@ -85,7 +81,3 @@ def record() -> dict[str, Any]:
     for each in _CONTROLS:
         measure.save(each.record())
     return found
-
-
-def _build(text: str) -> toolchain.Build:
-    return toolchain.build(text, name=NAME, target="sm_90a", library=True)
