@@ -198,7 +198,18 @@ def test_9_7_16_8_1_the_address_of_the_first_quarter_is_found_and_means_ones_own
     assert np.array_equal(out, data[::32])
 
 
-@pytest.mark.parametrize("lane", [32, 64])
+def test_9_7_16_2_3_lanes_beyond_the_last_are_found_and_mean_ones_own() -> None:
+    """The second block of a pair that counts its rows, and with them its lanes, from 128 on."""
+    row = "add.u32 %r6, %r5, 0x800000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r6];"
+    row += "tcgen05.wait::ld.sync.aligned;"
+    data, out = np.arange(128 * 32, dtype=np.uint32), np.zeros(128, np.uint32)
+    found = run(frame(load_store(32) + row + store_out(20, 1)), data, out)
+    assert {h.rule for h in found.findings} == {"wrong-tensor-quarter"}
+    assert "every block has lanes 0-127" in found.findings[0].message
+    assert np.array_equal(out, data[::32])
+
+
+@pytest.mark.parametrize("lane", [32, 64, 160])
 def test_9_7_16_8_1_the_wrong_quarter_is_an_error_that_says_so(lane: int) -> None:
     body = f"add.u32 %r6, %r4, {lane << 16};"
     body += "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r6]; tcgen05.wait::ld.sync.aligned;"

@@ -12,7 +12,7 @@ from phasebit.emulator.machine.group import Group
 from phasebit.emulator.ops.warp_matrices import whole_warps
 from phasebit.emulator.ptx.types import Array, Value
 from phasebit.emulator.tensor_core.regions import Region
-from phasebit.emulator.tensor_core.tensor_memory import one, split, tensor_memory
+from phasebit.emulator.tensor_core.tensor_memory import LANES, one, split, tensor_memory
 from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
 
 REGISTERS = {"32x32b": 1, "16x64b": 1, "16x32bx2": 1, "16x128b": 2, "16x256b": 4}
@@ -49,6 +49,8 @@ class Access:
 
     Where all warps give the address of the first quarter, each is given its own, and that is
     reported: the PTX ISA does not allow it (9.7.16.8.1), but DeepGEMM and TileLang count on it.
+    Likewise a lane beyond the last: the second block of a pair that counts its lanes from 128 on
+    reads its own on a B200 (learn-cuda, matmul_v5).
     """
 
     def __init__(
@@ -77,7 +79,17 @@ class Access:
             lane, at = split(start)
             warp = int(lanes[0]) % g.batch.threads // 32
             quarter = 32 * (warp % 4)
-            if not quarter <= lane <= quarter + 31:
+            if lane >= LANES and quarter <= lane % LANES <= quarter + 31:
+                why = say(
+                    "{} reaches lanes {}-{} of tensor memory: {}; every block has lanes 0-127, "
+                    "also the second of a pair: these are taken as {}-{}",
+                    g.batch.describe(lanes), lane, lane + height - 1, self.where,
+                    lane % LANES, lane % LANES + height - 1,
+                )  # fmt: skip
+                lane %= LANES
+                for told in g.batch.machine.told[TensorObserver.wrong_quarter]:
+                    told(g, why, self.where)
+            elif not quarter <= lane <= quarter + 31:
                 why = say(
                     "{} reaches lanes {}-{} of tensor memory: {}; warp w reaches only lanes "
                     "32 (w % 4) to 32 (w % 4) + 31, here {}-{}: add (w % 4) << 21 to the address",
