@@ -120,7 +120,8 @@ def test_a_launch_does_what_it_says(memory: DeviceMemory) -> None:
 
 
 @pytest.mark.parametrize(("where", "rule", "error"), [
-    (0, None, 0), (8, "out-of-bounds", 700), (2, "misaligned", 716), (-4096, "out-of-bounds", 700),
+    (0, None, 0), (8, "out-of-bounds", 700), (2, "misaligned-access", 716),
+    (-4096, "out-of-bounds", 700),
 ])  # fmt: skip
 def test_a_launch_that_goes_wrong_has_a_gpu_s_error(
     where: int, rule: str | None, error: int, memory: DeviceMemory
