@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
+from phasebit.emulator.findings import Call, Finding, Place, say
+from phasebit.runtime import server
 from phasebit.runtime.backend import KernelFacts, Launch, ModuleError, Outcome
+from phasebit.runtime.in_process import Runs
 from phasebit.runtime.mapped_memory import BASE, SPAN, DeviceMemory
 from phasebit.runtime.protocol import DEVICE_STREAMS, Copy, Op, Space, Status
 from phasebit.runtime.report import ForPeople
@@ -549,3 +553,134 @@ def test_a_device_is_busy_while_it_does_what_may_be_left(made: Made) -> None:
 ])  # fmt: skip
 def test_an_extent_is_written_as_between_brackets(numbers: tuple[int, ...], written: str) -> None:
     assert _extent(numbers) == written
+
+
+TILED = (0, 2, BASE + 4096, 64, 8, 0, 0, 0, 64, 0, 0, 0, 32, 4, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0)
+
+
+def test_a_tensor_map_is_128_bytes_or_says_which_call_was_wrong(made: Made) -> None:
+    half = made()
+    reply = half.device.handle(Op.TENSOR_MAP, TILED, b"")
+    assert reply is not None and reply.status == 0 and len(reply.data) == 128
+    wrong = (99, *TILED[1:])
+    assert half.ask(Op.TENSOR_MAP, *wrong) == (Status.INVALID_VALUE, ())
+    assert half.ask(Op.TENSOR_MAP, *wrong, *[0] * 6) == (Status.INVALID_VALUE, ())
+    assert half.told() == (
+        "cuTensorMapEncodeTiled: this is no tensor map: there is no data type number 99\n"
+        "cuTensorMapEncodeIm2col: this is no tensor map: there is no data type number 99\n"
+    )
+
+
+def test_launches_are_numbered_from_one_and_named_as_their_authors_did(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = made()
+    number = half.kernel("_Z9incrementPi")
+    finding = Finding("race", say("r"), kernel="k")
+    monkeypatch.setattr(
+        FakeModule, "launch", lambda self, launch: Outcome(findings=[finding], counters={"a": 1})
+    )
+    heard: list[tuple[object, ...]] = []
+
+    class Ear(Runs):
+        def found(self, findings: Sequence[Finding]) -> None:
+            heard.extend(("found", each.launch) for each in findings)
+
+        def counted(self, kernel: str, launch: int, counters: Mapping[str, float]) -> None:
+            heard.append((kernel, launch, dict(counters)))
+
+    half.device.reporter = Ear()
+    for _ in range(2):
+        half.launch(number, b"")
+    assert heard == [
+        ("found", 1), ("increment", 1, {"a": 1}), ("found", 2), ("increment", 2, {"a": 1}),
+    ]  # fmt: skip
+
+
+def test_the_first_error_stays(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = made()
+    half.device._ended("k", 0, 1, Outcome(error=700))
+    half.device._ended("k", 0, 2, Outcome(error=719, printed=b"a"))
+    half.device._ended("k", 0, 3, Outcome(printed=b"b"))
+    assert half.device.fault == 700 and half.device.printed == b"ab"
+    assert half.memory.finished == 3
+
+
+def test_what_a_fill_costs(made: Made) -> None:
+    half = made()
+    at = half.allocate(8192)
+    half.ask(Op.FILL, at, 1, 4096, 2048, 2, 0, 0)
+    half.ask(Op.FILL, at, 1, 1024, 1024, 8, 0, 0)
+    half.ask(Op.SYNCHRONIZE, 0, 0)
+    assert half.device.clock.now == 1000 + 4 + 1000 + 8
+
+
+CALLS = [("main", "/a/main.cu", 9), ("__device_stub__Z1kPi", "x.c", 3), ("k(int*)", "/a/k.cu", 4),
+         ("inner(int)", "/a/b/k.cu", 7), ("outer", "/a/k.cu", 0)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("calls", "place"), [
+    (CALLS, ("k.cu", 7, "inner", "/a/b/k.cu")), (CALLS[:1], ("main.cu", 9, "main", "/a/main.cu")),
+    (CALLS[4:], None), ([], None), (CALLS[:3], None),
+    ([CALLS[4], CALLS[0]], ("main.cu", 9, "main", "/a/main.cu")),
+])  # fmt: skip
+def test_the_line_that_calls_is_the_one_before_the_stubs(
+    calls: list[tuple[str, str, int]], place: tuple[str, int, str, str] | None, made: Made,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    asked: list[object] = []
+
+    def calls_at(program: Path, addresses: Iterable[int]) -> list[tuple[str, str, int]]:
+        asked.extend([program, *addresses])
+        return calls
+
+    monkeypatch.setattr(server.backtrace, "calls_at", calls_at)
+    half = made(program=Path("p"))
+    found = half.device._called_at([1, 2])
+    assert asked == [Path("p"), 2, 1]  # the innermost first
+    assert place is None if found is None else found == Place(
+        0, "", place[0], (Call(place[1], 0, place[2]),), place[3])  # fmt: skip
+    at = half.allocate(4)
+    half.ask(Op.FREE, at, BOTH, 1, 2)
+    (gone,) = half.memory.freed
+    said = f" at {place[0]}:{place[1]}" if place else ""
+    assert str(gone.by()).startswith(f"by the host{said}")
+    half.post(Op.REFUSED, 1, 1, 1, 1, 1, 1, 1, 0, 1, 2, blob=b"cudaErrorX _Z1kPi")
+    half.device.program_left()
+    assert f"the launch <<<1, 1>>>{said}" in half.told()
+
+
+# -- several devices -----------------------------------------------------------------------
+
+
+def test_a_managed_variable_would_be_one_for_all_devices(made: Made) -> None:
+    half = made(devices=2)
+    text = PTX + b".global .attribute(.managed) .align 4 .u32 m;\n"
+    half.backend.load = lambda ptx, memory, device=0: FakeModule(  # type: ignore[method-assign]
+        ptx, memory
+    )
+    half.post(Op.MODULE, 9, blob=text)
+    assert half.ask(Op.SYMBOL, 9, 0, blob=b"m")[0] == 0 and half.told() == ""
+    assert half.ask(Op.SYMBOL, 9, 1, blob=b"m") == (Status.NOT_SUPPORTED, ())
+    assert half.told() == (
+        "the __managed__ variable m would be one for all devices, which this stand-in does not do:"
+        " allocate it with cudaMallocManaged\n"
+    )
+    half.post(Op.MODULE, 10, blob=PTX)
+    assert half.ask(Op.SYMBOL, 10, 1, blob=b"one")[0] == 0 and half.told() == ""
+
+
+@pytest.mark.parametrize(("stream", "now"), [
+    (0, 2500), (2, 3500), (16, 2700), (DEVICE_STREAMS, 2500), (DEVICE_STREAMS - 1, 3700),
+    (ALL_STREAMS, 3700),
+])  # fmt: skip
+def test_only_what_is_named_is_waited_for(stream: int, now: int, made: Made) -> None:
+    half = made(devices=2)
+    clock = half.device.clock
+    half.post(Op.STREAM, 16, 0, 1)
+    clock.launch(16, 700)
+    clock.launch(0, 500)
+    clock.open(2, True, 1)
+    clock._streams[2].ready, clock._streams[16].ready = 3500, 3700 if stream > 99 else 2700
+    half.ask(Op.SYNCHRONIZE, stream, 0)
+    assert clock.now == now
