@@ -135,7 +135,7 @@ __all__ = ["SourcePlaces"]
 
 
 def _unescaped(text: str) -> str:
-    """A name as its file has it: compilers write what is not ASCII as the octal numbers of bytes."""
+    """A name as its file has it: compilers write what is not ASCII as octal numbers of bytes."""
     if "\\" not in text:
         return text
     numbers = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
