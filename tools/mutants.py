@@ -586,20 +586,34 @@ def summary(entries: list[dict[str, Any]]) -> dict[str, Any]:
             each["verdict"] = "gone"
     seeds = sorted({each["seed"] for each in entries})
     rooms = sorted({room(each["module"]) for each in entries})
-    told = ("module", "function", "before", "after", "verdict")
+    told = ("seed", "module", "function", "before", "after", "verdict")
     return {
         "samples": [
             {"seed": seed} | counts([each for each in entries if each["seed"] == seed])
             for seed in seeds
         ],
         "folders": [
-            {"folder": one} | counts([each for each in entries if room(each["module"]) == one])
+            {"folder": one, "seeds": seeds}
+            | counts([each for each in entries if room(each["module"]) == one])
             for one in rooms
         ],
         "survivors": [
             {key: each[key] for key in told} for each in entries if each["verdict"] in ALIVE
         ],
     }
+
+
+def with_earlier(found: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """The counts, and those of samples in the record that this session knows nothing of."""
+    seeds = {each["seed"] for each in found["samples"]}
+    for each in before["folders"]:  # of samples that were counted together all go, or none
+        seeds |= set(each["seeds"]) if seeds & set(each["seeds"]) else set()
+    kept = {
+        "samples": [each for each in before["samples"] if each["seed"] not in seeds],
+        "folders": [each for each in before["folders"] if seeds.isdisjoint(each["seeds"])],
+        "survivors": [each for each in before["survivors"] if each["seed"] not in seeds],
+    }
+    return {key: kept[key] + found[key] for key in kept}
 
 
 def counts(entries: list[dict[str, Any]]) -> dict[str, int]:
@@ -646,7 +660,7 @@ def page(record: dict[str, Any]) -> str:
         " before anybody knew the mutant: it alone says what they do with mutants that nobody"
         " looked at, and too little, as longer tests were not asked. In brackets, Wilson's 95 %"
         " interval. *Now* is after tests were written for those that survived, and without those"
-        " whose line is no longer there.",
+        " whose line is no longer there; a sample keeps its counts until it is judged again.",
         "",
         "| sample | mutants | equivalent | killed when drawn | killed now |",
         "| --- | --- | --- | --- | --- |",
@@ -655,7 +669,10 @@ def page(record: dict[str, Any]) -> str:
         "",
         "| folder | mutants | equivalent | killed when drawn | killed now |",
         "| --- | --- | --- | --- | --- |",
-        *(row(f"`{each['folder']}`", each) for each in record["folders"]),
+        *(
+            row(f"`{name}`", total([each for each in record["folders"] if each["folder"] == name]))
+            for name in sorted({each["folder"] for each in record["folders"]})
+        ),
         "",
     ]
     if record["survivors"]:
@@ -675,6 +692,7 @@ def report(keep: bool) -> None:
             print(f"{each['verdict']}: {each['name']}\n  - {each['before']}\n  + {each['after']}")
     found = summary(entries)
     if keep:
+        found = with_earlier(found, json.loads(RECORD.read_text(encoding="utf-8")))
         from importlib.metadata import version
 
         facts = {
