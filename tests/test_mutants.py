@@ -95,6 +95,10 @@ def test_what_a_child_of_the_tests_runs_is_judged_by_all_of_its_package(
     reached = {"tests": seconds, "functions": {f"{path}:Ring.slot": tests[:1]}}
     assert mutants.judges(mutant(9, path), reached) == (tests[:1], tests[1:2])
     assert mutants.judges(mutant(9, path), reached | {"functions": {}}) == (tests[:2], [])
+    emulators = ["tests/emulator/c::1"]  # it calls the function, and judges another package
+    assert mutants.judges(mutant(9, path),
+    reached | {"functions": {f"{path}:Ring.slot": emulators}}) \
+        == (tests[:2], [])  # fmt: skip
     seconds["tests/runtime/test_m.py::1"] = 1.0
     named = mutants.judges(mutant(9, path), reached | {"functions": {}})[0]
     assert named == ["tests/runtime/test_m.py::1"]
