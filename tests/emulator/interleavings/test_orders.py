@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,15 @@ from phasebit.emulator import Interleavings, LaunchError, Module, every_order
 from phasebit.emulator.interleavings import searching
 from phasebit.launching import order_timeline
 from phasebit.launching.launch import compile
+from tests.emulator import saved
 
 CUDA = Path(__file__).with_name("orders.cu")
-SAVED = Path(__file__).parents[1] / "compiled" / "orders.ptx"
 
 
 @pytest.fixture(scope="module")
 def orders() -> Module:
     """As it was compiled once, so that no nvcc is needed."""
-    return Module(SAVED.read_text(encoding="utf-8"))
+    return Module(saved.module("orders").ptx)
 
 
 def ints(*values: int) -> np.ndarray[Any, Any]:
@@ -49,13 +48,6 @@ CASES: dict[str, tuple[int, list[Any]]] = {
     "hopes_0": (64, [ints(0)]),
     "hopes_1": (64, [ints(0)]),
 }
-
-
-def test_what_is_saved_is_of_this_source() -> None:
-    digest = hashlib.sha256(CUDA.read_bytes()).hexdigest()[:16]
-    assert SAVED.read_text(encoding="utf-8").startswith(f"// interleavings/orders.cu ({digest})"), (
-        "compile orders.cu anew: compiled/orders.ptx says how"
-    )
 
 
 @pytest.mark.nvcc
