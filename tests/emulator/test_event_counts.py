@@ -70,7 +70,8 @@ def test_waits_are_counted_and_those_that_blocked() -> None:
     assert found["mbarrier.waits"] == 1 and not found.get("mbarrier.waits_that_blocked")
     apart = WAIT.replace("L{0}", "M{0}").format(0)
     found = counters(
-        f"setp.lt.u32 %p3, %r1, 32; @%p3 bra A; {ARRIVE}{apart} bra B; A: {ARRIVE}{WAIT.format(0)} B:"
+        f"setp.lt.u32 %p3, %r1, 32; @%p3 bra A; {ARRIVE}{apart} bra B; "
+        f"A: {ARRIVE}{WAIT.format(0)} B:"
     )
     assert found["mbarrier.waits"] == 2 and found["mbarrier.waits_that_blocked"] == 1
 
