@@ -160,6 +160,9 @@ def _times(
 
     for name in PARTS:
         launches[name] = launcher(name)
+        pair.meet()
+        launches[name]()  # loads the program, and makes its first copy
+        pair.meet()
     launches[PLAIN] = lambda: libraries[PLAIN].product(
         *beside_torch.pointers((a, b, part)), *shape, pair.units, pair.stream
     )

@@ -45,7 +45,7 @@ Each every() {
     Each runs;
     add<64, false>(runs);
     if (timing::emulated()) return runs;
-    add<64, true>(runs), add<256, false>(runs), add<256, true>(runs);
+    add<64, true>(runs), add<256, true>(runs);
     return runs;
 }
 
