@@ -1,8 +1,10 @@
-"""Causal attention over many sequences: how many batches' tiles are made together.
+"""Causal attention: when a block asks for its next tile, and how many batches are made together.
 
-Kernel g makes all tiles of a batch before the next batch's; in a batch the last rows of all heads,
-which see the most keys, come first. Here the heads of several batches count as one batch's, by two
-numbers of the launch. Beside the times: when each block is done, and the bytes from memory.
+Kernel g's producer asks for the next tile of the output before it fetches the keys of this one.
+*Asked later* asks behind them. And kernel g makes all tiles of a batch before the next batch's; in
+a batch the last rows of all heads, which see the most keys, come first. Here the heads of several
+batches can count as one batch's, by two numbers of the launch. Beside the times: when each block is
+done, and the bytes from memory.
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ from phasebit.instruments import beside_torch, clocks, profiler
 from phasebit.instruments.beside_torch import Launch
 
 NAME = "attention_together"
-CASES = ((64, True, 1024), (64, True, 4096), (128, True, 1024), (128, True, 4096),
-         (64, False, 1024))  # fmt: skip
+CASES = ((64, True, 1024), (64, True, 4096), (64, True, 16384), (128, True, 1024),
+         (128, True, 4096), (128, True, 16384), (64, False, 1024))  # fmt: skip
 COUNTS = (1, 2, 4, 8, 16)
-FITTING = "as many as fit in L2"
+LATE = (False, True)
+FITTING, LATER = "as many as fit in L2", "asked later"
 READ = "dram__bytes_read.sum"  # bytes
 _ROUNDS, _REST, _WARM, _EACH = 8, 0.01, 2, 4
 _STAMPED = 5  # launches whose blocks say when they are done
@@ -40,6 +43,9 @@ template <int D, bool CAUSAL> int together(const Attention& a) {
 }
 
 """
+_ASKED = "            next = given + atomicInc(counter, units - 1);\n"
+_NEXT = "        int next;\n"
+_HANDED = "        unit = __shfl_sync(~0u, next, 0);\n"
 _SET = """
 int set_together = 1;
 extern "C" void set_batches(int n) { set_together = n; }
@@ -95,27 +101,37 @@ int main(int argc, char** argv) {
 """
 
 
-def fitting() -> str:
-    """Kernel g, with as many batches made together as fit in L2."""
+def later() -> str:
+    """Kernel g, whose producer asks for its next tile behind the keys and values of this one."""
+    edits = (
+        (_ASKED, ""), (_NEXT, ""),
+        (_HANDED, f"        int next;\n        if (copies) next = given + atomicInc(counter, "
+                  f"units - 1);\n{_HANDED}"),
+    )  # fmt: skip
+    return replace_each(attend.flat(attend.NEXT), edits, attend.NEXT)
+
+
+def fitting(text: str | None = None) -> str:
+    """Kernel g, or ``text``, with as many batches made together as fit in L2."""
     edits = (
         (_LAUNCH, _FITTING + _LAUNCH),
         (_COUNT, f"{_COUNT}    const int n = packed ? 1 : together<D, CAUSAL>(a);\n"),
         (_GIVEN, "        a.batches / n, a.heads * n, a.first_query"),
     )
-    return replace_each(attend.flat(attend.NEXT), edits, attend.NEXT)
+    return replace_each(text or attend.flat(attend.NEXT), edits, attend.NEXT)
 
 
-def settable() -> str:
+def settable(text: str | None = None) -> str:
     """The same, and :data:`_SET` says how many; 0: as many as fit."""
     edits = (
         (f"\n{_LAUNCH}", f"{_SET}\n{_LAUNCH}"),
         ("packed ? 1 : together<D, CAUSAL>(a);",
          "packed ? 1 : set_together ? set_together : together<D, CAUSAL>(a);"),
     )  # fmt: skip
-    return replace_each(fitting(), edits, NAME)
+    return replace_each(fitting(text), edits, NAME)
 
 
-def stamped() -> str:
+def stamped(text: str | None = None) -> str:
     """The same, and each block stamps when it begins and when its last group is done."""
     edits = (
         (_KERNEL, f"{_STAMPS}\n{_KERNEL}"),
@@ -124,7 +140,7 @@ def stamped() -> str:
                "atomicMax(&spans[1][blockIdx.x], now());\n"),
         (f"\n{_LAUNCH}", f"{_READ_STAMPS}\n{_LAUNCH}"),
     )  # fmt: skip
-    return replace_each(settable(), edits, NAME)
+    return replace_each(settable(text), edits, NAME)
 
 
 def program(d: int, length: int) -> str:
@@ -140,9 +156,11 @@ def counts(length: int) -> list[int]:
     return [n for n in COUNTS if TOKENS // length % n == 0]
 
 
-def contender(n: int) -> str:
-    """What a count is called; 1 is kernel g itself, 0 is :data:`FITTING`."""
-    return {0: FITTING, 1: NEXT}.get(n, f"{n} batches together")
+def contender(n: int, late: bool = False) -> str:
+    """What a count is called: 1 is the kernel itself, 0 is :data:`FITTING`."""
+    if n == 1:
+        return LATER if late else NEXT
+    return f"{LATER}, " * late + (f"{n} batches together" if n else FITTING)
 
 
 def record() -> dict[str, Any]:
@@ -153,8 +171,10 @@ def record() -> dict[str, Any]:
     """
     facts = measure.facts()
     torch = beside_torch.torch_here(NAME)
-    texts: dict[Any, str] = {"last": attend.flat(attend.DYNAMIC), "set": settable(),
-                             "stamped": stamped()}  # fmt: skip
+    texts: dict[Any, str] = {"last": attend.flat(attend.DYNAMIC)}
+    for late in LATE:
+        kernel = later() if late else None
+        texts |= {("set", late): settable(kernel), ("stamped", late): stamped(kernel)}
     causal = [(d, length) for d, masked, length in CASES if masked]
     with ThreadPoolExecutor(16) as pool:
         reader = pool.submit(clocks.reader)
@@ -179,10 +199,13 @@ def record() -> dict[str, Any]:
             "rivals": f"torch {torch.__version__}, scaled_dot_product_attention with the backend "
             "of cuDNN and with the one of FlashAttention-2, same process, by turns",
         },
-        "fit": {f"{d}, {length}": loaded["set"].together_here(TOKENS // length, HEADS, length, d)
-                for d, length in causal},
+        "fit": {
+            f"{d}, {length}":
+            loaded["set", False].together_here(TOKENS // length, HEADS, length, d)
+            for d, length in causal
+        },
         "times": [_by_turns(torch, loaded, *case) for case in CASES],
-        "done": [_done(torch, loaded["stamped"], *case) for case in causal],
+        "done": [_done(torch, loaded, *case) for case in causal],
         "bytes": [_bytes(commands[case], *case) for case in causal],
     }  # fmt: skip
 
@@ -199,20 +222,24 @@ def _tensors(torch: Any, d: int, length: int) -> launched.Tensors:
 
 
 def _by_turns(
-    torch: Any, loaded: dict[str, ctypes.CDLL], d: int, causal: bool, length: int
+    torch: Any, loaded: dict[Any, ctypes.CDLL], d: int, causal: bool, length: int
 ) -> dict[str, Any]:
     tensors = _tensors(torch, d, length)
-    launch = launched.ours(torch, loaded["set"], tensors, causal)
 
-    def of(n: int) -> Launch:
+    def of(n: int, late: bool) -> Launch:
+        library = loaded["set", late]
+        launch = launched.ours(torch, library, tensors, causal)
+
         def set_and_launch() -> None:
-            loaded["set"].set_batches(n)
+            library.set_batches(n)
             launch()
 
         return set_and_launch
 
     launches = {LAST: launched.ours(torch, loaded["last"], tensors, causal)}
-    launches |= {contender(n): of(n) for n in (0, *counts(length))}
+    launches |= {
+        contender(n, late): of(n, late) for late in LATE for n in (0, *counts(length))
+    }
     right = launched.torchs(torch, tensors, causal)[CUDNN]()
     for name, each in launches.items():
         tensors[3].fill_(float("nan"))
@@ -228,23 +255,25 @@ def _by_turns(
     return {"d": d, "causal": causal, "sequence": length, "contenders": found}
 
 
-def _done(torch: Any, library: ctypes.CDLL, d: int, length: int) -> dict[str, Any]:
+def _done(torch: Any, loaded: dict[Any, ctypes.CDLL], d: int, length: int) -> dict[str, Any]:
     tensors = _tensors(torch, d, length)
-    launch = launched.ours(torch, library, tensors, True)
     spans = ((ctypes.c_ulonglong * 1024) * 2)()
     units = torch.cuda.get_device_properties(0).multi_processor_count
     found = {}
-    for n in counts(length):
-        library.set_batches(n)
-        seen = []
-        for turn in range(_STAMPED + 2):
-            launch()
-            library.read_spans(spans)
-            first = min(spans[0][:units])
-            if turn >= 2:
-                seen.append(sorted((end - first) / 1e3 for end in spans[1][:units]))
-        seen.sort(key=lambda ends: ends[-1] - statistics.mean(ends))
-        found[contender(n)] = seen[len(seen) // 2]
+    for late in LATE:
+        library = loaded["stamped", late]
+        launch = launched.ours(torch, library, tensors, True)
+        for n in counts(length):
+            library.set_batches(n)
+            seen = []
+            for turn in range(_STAMPED + 2):
+                launch()
+                library.read_spans(spans)
+                first = min(spans[0][:units])
+                if turn >= 2:
+                    seen.append(sorted((end - first) / 1e3 for end in spans[1][:units]))
+            seen.sort(key=lambda ends: ends[-1] - statistics.mean(ends))
+            found[contender(n, late)] = seen[len(seen) // 2]
     return {"d": d, "sequence": length, "blocks": found}
 
 
