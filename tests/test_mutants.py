@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,23 @@ def test_annotations_and_texts_are_no_mutants(old: str, new: str, runs: bool) ->
     assert old in SOURCE
     changed = mutants.stripped(SOURCE.replace(old, new)) != mutants.stripped(SOURCE)
     assert changed == runs
+
+
+def test_what_an_operator_cannot_change_is_no_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cosmic-ray fails at `except (module.Error, Other)`."""
+
+    def fails(*_: object) -> str:
+        raise AttributeError("'PythonNode' object has no attribute 'value'")
+
+    for name, parts in (("plugins", {"get_operator": lambda name: str}),
+                        ("mutating", {"mutate_code": fails})):  # fmt: skip
+        module = types.ModuleType(f"cosmic_ray.{name}")
+        vars(module).update(parts)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    whole = types.ModuleType("cosmic_ray")
+    vars(whole)["plugins"] = sys.modules["cosmic_ray.plugins"]
+    monkeypatch.setitem(sys.modules, "cosmic_ray", whole)
+    assert mutants.made("phasebit/runtime/elf.py", "ExceptionReplacer", 0, 1) is None
 
 
 def mutant(line: int, module: str) -> mutants.Mutant:

@@ -257,11 +257,11 @@ def made(module: str, operator: str, occurrence: int, line: int) -> tuple[Mutant
     from cosmic_ray.mutating import mutate_code
 
     source = (ROOT / module).read_text(encoding="utf-8")
-    text = mutate_code(source, plugins.get_operator(operator)(), occurrence)
     try:
+        text = mutate_code(source, plugins.get_operator(operator)(), occurrence)
         if text is None or stripped(text) == stripped(source):
             return None
-    except SyntaxError:
+    except (SyntaxError, AttributeError):  # the latter: an exception of a module, among several
         return None
     changes = difflib.ndiff(source.splitlines(), text.splitlines())
     lines = [each for each in changes if each[:2] in ("- ", "+ ")]
