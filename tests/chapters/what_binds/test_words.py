@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import pytest
 
 from phasebit import measure
 from phasebit.chapters.attention import attention_controls as controls
-from phasebit.chapters.attention import controls_view, rungs, view
+from phasebit.chapters.attention import (
+    controls_view,
+    handed_out,
+    rungs,
+    together,
+    together_view,
+    view,
+)
 
 CASES = [(128, False, 4096), (128, True, 4096), (64, False, 4096), (128, False, 1024)]
 LATER = [*CASES[:3], (64, True, 4096)]
@@ -231,3 +238,57 @@ def test_the_picture_has_the_exponentials_of_the_record(waits: dict[str, Any]) -
         found = [sum(int(each.label) for each in spans if (each.start < wait) == first)
                  for first in (True, False)]  # fmt: skip
         assert found == waits["exponentials"][kernel]["128"]
+
+
+CAUSAL = [(d, length) for d, causal, length in together.CASES if causal]
+
+
+@pytest.fixture(scope="module")
+def last() -> dict[str, Any]:
+    return measure.read(together.NAME)
+
+
+def off(last: dict[str, Any], d: int, length: int, more: float = 1) -> float:
+    """By how much of a launch the model is wrong, at most; ``more``: what a tile costs besides."""
+    blocks = together_view.of_case(last["done"], d, length)["blocks"]
+    return max(
+        abs(handed_out.idle(seen) - handed_out.idle(handed_out.done(
+            [each - 1 + more for each in handed_out.lengths(d, length, n)], len(seen), not late)))
+        for late in together.LATE for n in together.counts(length)
+        for seen in [blocks[together.contender(n, late)]]
+    )  # fmt: skip
+
+
+def test_who_is_done_last(last: dict[str, Any]) -> None:
+    ends = together_view.of_case(last["done"], 64, 1024)["blocks"]
+    first = ends[rungs.NEXT]
+    assert round(mean(first)) == 84 and round(first[-1]) == 96
+    assert round(100 * handed_out.idle(first)) == 12
+    read = together_view.of_case(last["bytes"], 128, 1024)["read"]
+    average = {n: mean(together_view.of_case(last["done"], 128, 1024)["blocks"]
+                       [together.contender(n)]) for n in together.COUNTS}  # fmt: skip
+    for n in 8, 16:
+        assert read[together.contender(n)] > 2 * read[rungs.NEXT]
+        assert average[n] > 1.1 * max(average[few] for few in (1, 2, 4))
+    assert [round(n * 16 * 1024 * 128 * 4 / 1e6) for n in (4, 8)] == [34, 67]
+
+
+def test_how_wrong_the_model_is(last: dict[str, Any]) -> None:
+    assert max(off(last, 64, length) for length in (1024, 4096)) < 0.0115
+    assert round(100 * max(off(last, *case) for case in CAUSAL if case[0] == 128), 1) == 2.4
+    for more in 0, 0.5, 1.5, 2, 3:
+        assert max(off(last, *case, more) for case in CAUSAL) < 0.034
+
+
+def test_both_changes_beside_the_rivals(last: dict[str, Any]) -> None:
+    times = {(part["d"], part["causal"], part["sequence"]): together_view.us(part)
+             for part in last["times"]}  # fmt: skip
+    of = {case: each[rungs.FLASH] / each[together_view.BOTH] for case, each in times.items()}
+    narrow = times[64, True, 1024]
+    assert f"{narrow[rungs.FLASH] / narrow[rungs.NEXT]:.2f}" == "1.75"
+    assert f"{of[64, True, 1024]:.2f}" == "1.93" and len(of) == 7 and min(of.values()) > 1.8
+    gains = {case: each[rungs.NEXT] / each[together_view.BOTH] - 1 for case, each in times.items()}
+    assert all(0 < gains[d, True, 16384] < 0.015 for d in (64, 128))
+    assert min(gain for (_, causal, length), gain in gains.items() if causal and length < 16384) \
+        > 0.03
+    assert abs(gains[64, False, 1024]) < 0.005
