@@ -180,6 +180,20 @@ def test_9_7_16_8_2_pack_and_unpack() -> None:
     assert np.array_equal(out[:, :8], data.view(np.uint16)) and np.array_equal(out[:, 8:], data)
 
 
+def test_9_7_16_8_2_the_second_half_begins_as_many_columns_further_when_packed() -> None:
+    """Four registers of 16x32bx2 are eight columns when they are packed, and so is the offset."""
+    body = load_store(32) + (
+        f"tcgen05.ld.sync.aligned.16x32bx2.x4.pack::16b.b32 {registers(60, 4)}, [%r5], 8;"
+        "tcgen05.wait::ld.sync.aligned;"
+    ) + store_out(60, 4)  # fmt: skip
+    data = np.random.default_rng(7).integers(0, 1 << 16, (4, 32, 32), np.uint32)
+    out = np.zeros((4, 2, 16, 8), np.uint16)
+    found = run(frame(body), data, out)
+    assert not found.findings, found.findings[0]
+    assert np.array_equal(out[:, 0], data[:, :16, :8])
+    assert np.array_equal(out[:, 1], data[:, :16, 8:16])
+
+
 def test_9_7_16_1_nobody_has_written_it() -> None:
     body = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r5];\n"
     body += "tcgen05.wait::ld.sync.aligned;" + store_out(20, 1)

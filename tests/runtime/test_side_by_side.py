@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from phasebit.runtime import side_by_side
+from phasebit.runtime.backend import Stop
 from phasebit.runtime.emulated import EmulatorBackend
 from phasebit.runtime.in_process import Runs
 from phasebit.runtime.mapped_memory import DeviceMemory
@@ -286,3 +287,36 @@ def test_memory_of_the_other_device_is_reached_only_if_that_is_allowed(two: Two)
     two.launch("put", SECOND, 0, 2)
     assert two.synchronize() == Status.ILLEGAL_ADDRESS
     assert two.rules == ["no-peer-access"] and two.words[0] == 1
+
+
+def test_when_time_is_up_the_kernel_whose_turn_it_is_says_where_it_stands(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two.launch("await", SECOND, 0, 5)
+    two.query(SECOND)
+
+    def stop() -> None:
+        raise Stop
+
+    monkeypatch.setattr(two.device.work.together, "advance", stop)
+    with pytest.raises(Stop) as raised:
+        two.synchronize()
+    standing = raised.value.standing
+    assert standing is not None and (standing.rule, standing.kernel) == ("time-limit", "await")
+    assert standing.message.startswith("was running: all threads of block 0 ")
+
+
+def test_what_was_found_in_kernels_that_end_with_another_is_told(two: Two) -> None:
+    two.launch("put", FIRST, 0, 1)
+    two.launch("await", SECOND, 0, 9)  # races with it, and spins
+    two.query(SECOND)
+    two.at += 1 << 20
+    two.launch("put", FIRST, 0, 1)
+    two.at -= 1 << 20
+    assert two.synchronize() == Status.ILLEGAL_ADDRESS
+    assert {finding.kernel for finding in two.runs.findings} == {"put", "await"}
+
+
+def test_how_many_turns_and_pieces() -> None:
+    assert (side_by_side.TURNS, side_by_side.MOST_OPEN) == (64, 1024)
+    assert side_by_side.ALL == ALL_STREAMS == 2**64 - 1

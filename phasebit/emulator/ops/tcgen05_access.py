@@ -26,22 +26,24 @@ def executing(g: Group) -> tuple[Sentence, int]:
 
 
 @functools.cache
-def cells(shape: str, registers: int, apart: int) -> tuple[Array, Array]:
+def cells(shape: str, registers: int, apart: int, wide: int = 1) -> tuple[Array, Array]:
     """Row and column that register j of lane t holds, counted from the address: [32, registers].
 
-    ``apart``: how many columns further the second half of 16x32bx2 begins.
+    ``apart``: how many columns further the second half of 16x32bx2 begins. ``wide``: how many
+    columns a register takes, from that one on; CUTLASS begins the second half of a
+    16x32bx2.x1.pack::16b two columns further, so ``apart`` counts columns, not registers.
     """
     t, j = np.arange(32)[:, None], np.arange(registers)[None, :]
     zero = 0 * (t + j)
     if shape == "32x32b":
-        return t + zero, j + zero
+        return t + zero, wide * (j + zero)
     if shape == "16x64b":
-        return (t >> 2) + 8 * (t & 1) + zero, (t >> 1 & 1) + 2 * j
+        return (t >> 2) + 8 * (t & 1) + zero, wide * ((t >> 1 & 1) + 2 * j)
     if shape == "16x128b":
-        return (t >> 2) + 8 * (j & 1), (t & 3) + 4 * (j >> 1)
+        return (t >> 2) + 8 * (j & 1), wide * ((t & 3) + 4 * (j >> 1))
     if shape == "16x256b":
-        return (t >> 2) + 8 * (j >> 1 & 1), 2 * (t & 3) + (j & 1) + 8 * (j >> 2)
-    return (t & 15) + zero, j + apart * (t >> 4)
+        return (t >> 2) + 8 * (j >> 1 & 1), wide * (2 * (t & 3) + (j & 1) + 8 * (j >> 2))
+    return (t & 15) + zero, wide * j + apart * (t >> 4)
 
 
 class Access:
@@ -65,15 +67,15 @@ class Access:
                 "{}.{}.x{} has {} registers a thread (at most 128), not {}: {}",
                 name, shape, times, needed, registers, self.where,
             )
-        row, column = cells(shape, registers, apart)
+        wide = 2 if halved else 1
+        row, column = cells(shape, registers, apart, wide)
         self.regions: list[tuple[Array, Region]] = []
         memory = tensor_memory(g.batch)
         first_lane, first_column, slots = [], [], []
         height = 32 if shape == "32x32b" else 16
-        wide = 2 if halved else 1
-        spans = [(0, wide * (int(column.max()) + 1))]
+        spans = [(0, int(column.max()) + wide)]
         if shape == "16x32bx2":
-            spans = [(0, wide * registers), (wide * apart, wide * (apart + registers))]
+            spans = [(0, wide * registers), (apart, apart + wide * registers)]
         for w, start in enumerate(one(g, address, "addresses", self.where)):
             lanes = g.lanes[32 * w : 32 * w + 32]
             lane, at = split(start)
@@ -120,5 +122,5 @@ class Access:
         self.memory = memory.cells
         self.slots = np.array(slots)[:, None, None]
         self.rows = np.array(first_lane)[:, None, None] + row
-        self.columns = np.array(first_column)[:, None, None] + wide * column
+        self.columns = np.array(first_column)[:, None, None] + column
         self.warps = warps
