@@ -95,6 +95,10 @@ def test_what_a_child_of_the_tests_runs_is_judged_by_all_of_its_package(
     reached = {"tests": seconds, "functions": {f"{path}:Ring.slot": tests[:1]}}
     assert mutants.judges(mutant(9, path), reached) == (tests[:1], tests[1:2])
     assert mutants.judges(mutant(9, path), reached | {"functions": {}}) == (tests[:2], [])
+    emulators = ["tests/emulator/c::1"]  # it calls the function, and judges another package
+    assert mutants.judges(mutant(9, path),
+    reached | {"functions": {f"{path}:Ring.slot": emulators}}) \
+        == (tests[:2], [])  # fmt: skip
     seconds["tests/runtime/test_m.py::1"] = 1.0
     named = mutants.judges(mutant(9, path), reached | {"functions": {}})[0]
     assert named == ["tests/runtime/test_m.py::1"]
@@ -219,6 +223,15 @@ def test_what_was_killed_when_drawn_stays_apart_from_what_is_killed_now(
     two = {"seed": 2, "equivalent": 0, "gone": 1, "killed_when_drawn": 1, "killed": 1}
     assert found["samples"] == [one | {"mutants": 2}, two | {"mutants": 3}]
     assert [each["before"] for each in found["survivors"]] == ["c"]
+    earlier = {
+        "samples": [{"seed": 2}, {"seed": 7}, {"seed": 8}, {"seed": 9}],
+        "folders": [{"folder": "a", "seeds": [2, 9]}, {"folder": "b", "seeds": [7, 8]}],
+        "survivors": [{"seed": 9}, {"seed": 7}],
+    }
+    both = mutants.with_earlier(found, earlier)
+    assert [each["seed"] for each in both["samples"]] == [7, 8, 1, 2]
+    assert [each["folder"] for each in both["folders"]] == ["b", "emulator"]
+    assert [each["seed"] for each in both["survivors"]] == [7, 2]
     assert {each["name"] for each in mutants.unchanged(mutants.session())} == {
         "a", "t", "c", "a line that is gone"
     }  # fmt: skip
