@@ -142,8 +142,8 @@ def side_by_side(sides: Sequence[Mapping[str, Any]], roles: Iterable[str]) -> tu
                        ("mbarriers", "barriers"), ("columns of tensor memory held", "columns"),
                        ("bulk copies", "copies")):  # fmt: skip
         rows.append((words, *(f"{s[key]:,}" for s in sides)))
-    rows.append(("slots of the tensor core filled",
-                 *(f"{s['products'] / s['slots']:.1%}" if s["slots"] else "–" for s in sides)))  # fmt: skip
+    filled = (f"{s['products'] / s['slots']:.1%}" if s["slots"] else "–" for s in sides)
+    rows.append(("slots of the tensor core filled", *filled))
     for words, key in LEVELS.items():
         rows.append((f"KiB {words}", *(f"{s[key] >> 10:,}" for s in sides)))
     return tuple(rows)
