@@ -18,5 +18,5 @@ def test_what_is_saved_is_of_this_source(name: str) -> None:
 @pytest.mark.parametrize("name", saved.SOURCES)
 def test_it_has_the_kernels_that_this_nvcc_makes(name: str) -> None:
     source, target, options = saved.SOURCES[name]
-    made = compile(saved.HERE / source, target, options)
+    made = compile(saved.source_of(source), target, options)
     assert [*made.kernels] == [*saved.module(name).kernels]

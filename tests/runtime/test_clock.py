@@ -98,7 +98,7 @@ def test_what_a_copy_costs(to_device: bool, to_host: bool, size: int, clocks: in
 
 def test_what_a_launch_costs_from_the_programs_first_moment():
     c = Clock()
-    assert c.now == 0
+    assert c.now == c.ready(LEGACY) == c.ready(99) == 0
     c.launch(LEGACY, 0)
     c.synchronize()
     assert c.now == 2000

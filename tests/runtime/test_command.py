@@ -80,6 +80,13 @@ def test_the_values_of_an_option(
         assert f"argument {option}: " in said and says in said
 
 
+@pytest.mark.parametrize("word", ["--lim=3", "--mem=3", "--fas", "--m=256", "--see=1"])
+def test_options_have_no_short_forms(word: str) -> None:
+    with pytest.raises(SystemExit):
+        parsed("run", word, "p")
+    assert parsed("run", "p", word).arguments == [word]
+
+
 def test_options_that_exclude_each_other_and_those_that_may_be_repeated() -> None:
     for one, two in (("--all", "--quiet"), ("--quiet", "--json"), ("--json", "--all")):
         with pytest.raises(SystemExit):

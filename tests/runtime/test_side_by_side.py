@@ -45,6 +45,36 @@ again:
     ret;
 }
 """
+AWAIT = PTX[PTX.index(b".visible .entry await") :].decode()
+
+
+def also(name: str, load: str, behind: str) -> bytes:
+    """`await` with another load, and something behind its loop; then it reads what lies beside."""
+    text = AWAIT.replace("entry await", f"entry {name}").replace("ld.acquire.sys.global", load)
+    read = f"{behind} ld.global.u32 %r2, [%d1+8]; st.global.u32 [%d1+4], %r2;"
+    return text.replace("st.global.u32 [%d1+4], %r1;", read).encode()
+
+
+TELL = b"""
+.visible .entry tell(.param .u64 p, .param .u32 v)
+{
+    .reg .b64 %d<2>; .reg .b32 %r<2>;
+    ld.param.u64 %d1, [p]; ld.param.u32 %r1, [v];
+    st.global.u32 [%d1+8], %r1;
+    st.release.sys.global.u32 [%d1], %r1;
+    ret;
+}
+"""
+WAYS = {  # how the second device hears of it, and whether it may count on what was stored before
+    "acquires": ("ld.acquire.sys.global", "", True),
+    "acquires_near": ("ld.acquire.gpu.global", "", False),
+    "relaxed": ("ld.relaxed.sys.global", "", False),
+    "fences": ("ld.relaxed.sys.global", "fence.acq_rel.sys;", True),
+    "fences_near": ("ld.relaxed.sys.global", "fence.acq_rel.gpu;", False),
+    "looks": ("ld.volatile.global", "", False),
+    "looks_and_fences": ("ld.volatile.global", "fence.sc.sys;", True),
+}
+PTX += TELL + b"".join(also(name, load, behind) for name, (load, behind, _) in WAYS.items())
 FIRST, SECOND = 0, 2
 """The default streams of the two devices."""
 
@@ -62,7 +92,7 @@ class Two:
         self.post(Op.PEER, 0, 1, 1)
         self.post(Op.PEER, 1, 0, 1)
         self.numbers = {}
-        for name in ("put", "signal", "await"):
+        for name in ("put", "signal", "await", "tell", *WAYS):
             self.numbers[name] = self.ask(Op.KERNEL, 1, blob=name.encode())[1][0]
         at = self.ask(Op.ALLOCATE, 64, Space.DEVICE, 0)[1][0]
         self.ask(Op.FILL, at, 0, 64, 64, 1, FIRST, 1)
@@ -320,3 +350,13 @@ def test_what_was_found_in_kernels_that_end_with_another_is_told(two: Two) -> No
 def test_how_many_turns_and_pieces() -> None:
     assert (side_by_side.TURNS, side_by_side.MOST_OPEN) == (64, 1024)
     assert side_by_side.ALL == ALL_STREAMS == 2**64 - 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_8_8_what_the_other_device_stored_is_heard_of_with_an_acquire_that_reaches(
+    way: str, two: Two
+) -> None:
+    two.launch(way, SECOND, 0, 5)
+    two.launch("tell", FIRST, 0, 5)
+    assert two.synchronize() == 0
+    assert two.words[1] == 5 and (two.rules == []) == WAYS[way][2], two.rules

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phasebit import files
-from phasebit.chapters.attention import attend, together
+from phasebit.chapters.attention import attend, last_done
 from phasebit.chapters.attention.rungs import LADDER
 from phasebit.instruments.sanitizer import Program
 
@@ -13,5 +13,5 @@ def programs() -> dict[str, Program]:
     ladder = {name: Program(files.kernel(f"attention/{name}")) for name in LADDER.values()}
     return ladder | {
         attend.NEXT: Program(files.kernel(f"attention/{attend.NEXT}")),
-        together.NAME: Program(together.fitting()),
+        last_done.NAME: Program(last_done.fitting(last_done.later())),
     }

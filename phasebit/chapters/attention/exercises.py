@@ -1,4 +1,4 @@
-"""Checks of *Attention*, and of *Attention: what binds* where they run a kernel."""
+"""Checks of *Attention*, and of *Attention: what binds* where they need its modules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.chapters.attention import attend, encounters
+from phasebit.chapters.attention import attend, encounters, handed_out
 from phasebit.chapters.attention.softmax import online
 from phasebit.edits import replace_each
 from phasebit.exercises.cases import Case, agree
@@ -229,3 +229,26 @@ def _searches(draw: np.random.Generator) -> Iterator[tuple[str, Any, Any]]:
     hidden[draw.integers(32)] = none
     yield "some scores are -∞", hidden, np.full((32, 2), none)
     yield "the largest came before", -np.abs(mixed) - 1, after
+
+
+@judged
+def handed(answer: Callable[[list[int], int, int], list[int]]) -> str:
+    """``answer(lengths, blocks, ahead)``: when each block has made its last tile.
+
+    Made-up lists, the shortest first; then how long blocks are idle in kernel g, and asked later.
+    """
+    draw = random.Random(197)
+
+    def cases() -> Iterator[Case]:
+        for i in range(60):
+            given = [draw.randint(1, 9) for _ in range(draw.randint(1, 2 + i // 2))]
+            blocks, ahead = draw.randint(1, 2 + i // 10), draw.choice([0, 1, 1, 2])
+            yield (given, blocks, ahead), handed_out.done(given, blocks, ahead)
+
+    def words(given: list[int], blocks: int, ahead: int) -> str:
+        return f"tiles of {given} handed to {blocks} blocks, {ahead} ahead,"
+
+    agree(answer, cases(), words, "lists")
+    tiles = handed_out.lengths(64, 1024)
+    early, late = (100 * handed_out.idle(answer(tiles, 132, ahead)) for ahead in (1, 0))
+    return f"60 lists; heads of 64, 1,024 tokens: idle {early:.1f} per cent, asked later {late:.1f}"

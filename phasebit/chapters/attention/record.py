@@ -19,9 +19,9 @@ from phasebit import measure, toolchain
 from phasebit.chapters.attention import (
     attention_controls,
     flash_3,
+    last_done,
     launched,
     narrow_heads,
-    together,
     waits,
 )
 from phasebit.chapters.attention.rungs import (
@@ -43,7 +43,7 @@ from phasebit.instruments.beside_torch import Launch
 
 NAME = "attention"
 STAMPS = "attention_stamps"
-FURTHER = (attention_controls.NAME, STAMPS, narrow_heads.NAME, waits.NAME, together.NAME)
+FURTHER = (attention_controls.NAME, STAMPS, narrow_heads.NAME, waits.NAME, last_done.NAME)
 
 _ROUNDS, _REST, _WARM, _EACH = 6, 0.01, 2, 4
 _STAMPED = 4096  # tokens of the launch that is stamped
@@ -68,7 +68,7 @@ def record() -> dict[str, Any]:
     measure.save(attention_controls.record())
     measure.save(narrow_heads.record())
     measure.save(waits.record())
-    measure.save(together.record())
+    measure.save(last_done.record())
     torch = beside_torch.torch_here(NAME)
     texts = {name: text(name) for name in (*LADDER, *VARIANTS)}
     texts |= {f"stamps {name}": stamped(name) for name in STAMPED}

@@ -181,7 +181,7 @@ def beside_the_vendor(record: Record) -> Picture:
     return draw.curves(
         TOGETHER, ratio, x_label="interleaved; above 1 in place is faster", evenly=True,
         y_label="time of cuBLAS / in place",
-        title=f"cuBLAS and its copy, {measure.source(record)}",
+        title=f"cuBLAS in f32, with its copy, {measure.source(record)}",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Checks of *Attention: what binds*; the one that runs a kernel stands beside it."""
+"""Checks of *Attention: what binds*; those with kernels and their order stand beside these."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 
 from phasebit import measure
-from phasebit.chapters.attention import handed_out
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import judged, shown
 
@@ -124,28 +123,3 @@ def stand(answer: Callable[[list[str]], tuple[int, int]]) -> str:
         return f"{len(code)} instructions, {shown(', '.join(code), 340)},"
 
     return agree(answer, cases(), words, "kernels")
-
-
-@judged
-def handed(answer: Callable[[list[int], int, int], list[int]]) -> str:
-    """``answer(lengths, blocks, ahead)``: when each block has made its last tile.
-
-    Made-up lists, the shortest first; then how long blocks are idle in kernel g, and asked later.
-    """
-    draw = random.Random(197)
-
-    def cases() -> Iterator[Case]:
-        for i in range(60):
-            given = [draw.randint(1, 9) for _ in range(draw.randint(1, 2 + i // 2))]
-            blocks, ahead = draw.randint(1, 2 + i // 10), draw.choice([0, 1, 1, 2])
-            yield (given, blocks, ahead), handed_out.done(given, blocks, ahead)
-
-    def words(given: list[int], blocks: int, ahead: int) -> str:
-        return f"tiles of {given} handed to {blocks} blocks, {ahead} ahead,"
-
-    agree(answer, cases(), words, "lists")
-    tiles = handed_out.lengths(64, 1024)
-    early, late = (
-        100 * handed_out.idle(answer(tiles, 132, ahead)) for ahead in (1, 0)
-    )
-    return f"60 lists; heads of 64, 1,024 tokens: idle {early:.1f} per cent, asked later {late:.1f}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from phasebit.chapters.attention.exercises import highest
+from phasebit.chapters.attention.exercises import handed, highest
 from phasebit.chapters.what_binds import exercises as check
 from phasebit.edits import replace_once
 from tests.book.notebooks import ROOT
@@ -18,7 +18,7 @@ PAGE = ROOT / "book/part5_hopper/what_binds.ipynb"
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.room, check.stand):
+    for each in (check.room, check.stand, handed):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert highest.verdict("// yours").endswith("not answered yet")
 
@@ -124,6 +124,57 @@ def test_the_code_of_the_record_has_what_its_table_says() -> None:
         kernel, d = each["kernel"], each["d"]
         mine = counted()(check.recorded_code(kernel, d))
         assert [*mine] == recorded["exponentials"][kernel][str(d)]
+
+
+def given(
+    rounds: Callable[[int], int] = lambda ahead: 1 + ahead,
+    first: Callable[[list[int], list[float]], int] = lambda some, at: min(
+        some, key=lambda b: (at[b], b)),
+    take: int = 0, make: int = 0, asks: bool = True, by_block: bool = False,
+) -> Callable[[list[int], int, int], list[float]]:  # fmt: skip
+    def handed(lengths: list[int], blocks: int, ahead: int) -> list[float]:
+        left, mine = list(lengths), [[] for _ in range(blocks)]
+        times = rounds(ahead)
+        order = [b for b in range(blocks) for _ in range(times)] if by_block else [
+            b for _ in range(times) for b in range(blocks)]  # fmt: skip
+        for b in order:
+            if left:
+                mine[b].append(left.pop(take))
+        at, working = [0.0] * blocks, list(range(blocks))
+        while working:
+            b = first(working, at)
+            if at[b] and left and asks:
+                mine[b].append(left.pop(take))
+            if mine[b]:
+                at[b] += mine[b].pop(make)
+            else:
+                working.remove(b)
+        return at
+
+    return handed
+
+
+def test_handed_accepts_the_pages_answer_and_another() -> None:
+    assert "handed: OK" in handed.verdict(given())
+    said = handed.verdict(solved(PAGE)["handed"])
+    assert "handed: OK" in said and "idle 12.9 per cent, asked later 8.2" in said
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        given(rounds=lambda ahead: 1), given(rounds=lambda ahead: ahead),
+        given(rounds=lambda ahead: 2 + ahead), given(take=-1), given(make=-1), given(asks=False),
+        given(by_block=True), given(first=lambda some, at: max(some, key=lambda b: (at[b], b))),
+        given(first=lambda some, at: min(some, key=lambda b: (at[b], -b))),
+        lambda lengths, blocks, ahead: sorted(given()(lengths, blocks, ahead)),
+        lambda lengths, blocks, ahead: max(given()(lengths, blocks, ahead)),
+        lambda lengths, blocks, ahead: [sum(lengths) / blocks] * blocks,
+    ],
+)  # fmt: skip
+def test_handed_refuses(wrong: Callable[..., Any]) -> None:
+    said = handed.verdict(wrong)
+    assert "not right yet" in said, said
 
 
 @pytest.mark.nvcc

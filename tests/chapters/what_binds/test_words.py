@@ -12,9 +12,9 @@ from phasebit.chapters.attention import attention_controls as controls
 from phasebit.chapters.attention import (
     controls_view,
     handed_out,
+    last_done,
+    last_done_view,
     rungs,
-    together,
-    together_view,
     view,
 )
 
@@ -240,35 +240,35 @@ def test_the_picture_has_the_exponentials_of_the_record(waits: dict[str, Any]) -
         assert found == waits["exponentials"][kernel]["128"]
 
 
-CAUSAL = [(d, length) for d, causal, length in together.CASES if causal]
+CAUSAL = [(d, length) for d, causal, length in last_done.CASES if causal]
 
 
 @pytest.fixture(scope="module")
 def last() -> dict[str, Any]:
-    return measure.read(together.NAME)
+    return measure.read(last_done.NAME)
 
 
 def off(last: dict[str, Any], d: int, length: int, more: float = 1) -> float:
     """By how much of a launch the model is wrong, at most; ``more``: what a tile costs besides."""
-    blocks = together_view.of_case(last["done"], d, length)["blocks"]
+    blocks = last_done_view.of_case(last["done"], d, length)["blocks"]
     return max(
         abs(handed_out.idle(seen) - handed_out.idle(handed_out.done(
             [each - 1 + more for each in handed_out.lengths(d, length, n)], len(seen), not late)))
-        for late in together.LATE for n in together.counts(length)
-        for seen in [blocks[together.contender(n, late)]]
+        for late in last_done.LATE for n in last_done.counts(length)
+        for seen in [blocks[last_done.contender(n, late)]]
     )  # fmt: skip
 
 
 def test_who_is_done_last(last: dict[str, Any]) -> None:
-    ends = together_view.of_case(last["done"], 64, 1024)["blocks"]
+    ends = last_done_view.of_case(last["done"], 64, 1024)["blocks"]
     first = ends[rungs.NEXT]
     assert round(mean(first)) == 84 and round(first[-1]) == 96
     assert round(100 * handed_out.idle(first)) == 12
-    read = together_view.of_case(last["bytes"], 128, 1024)["read"]
-    average = {n: mean(together_view.of_case(last["done"], 128, 1024)["blocks"]
-                       [together.contender(n)]) for n in together.COUNTS}  # fmt: skip
+    read = last_done_view.of_case(last["bytes"], 128, 1024)["read"]
+    average = {n: mean(last_done_view.of_case(last["done"], 128, 1024)["blocks"]
+                       [last_done.contender(n)]) for n in last_done.COUNTS}  # fmt: skip
     for n in 8, 16:
-        assert read[together.contender(n)] > 2 * read[rungs.NEXT]
+        assert read[last_done.contender(n)] > 2 * read[rungs.NEXT]
         assert average[n] > 1.1 * max(average[few] for few in (1, 2, 4))
     assert [round(n * 16 * 1024 * 128 * 4 / 1e6) for n in (4, 8)] == [34, 67]
 
@@ -281,13 +281,13 @@ def test_how_wrong_the_model_is(last: dict[str, Any]) -> None:
 
 
 def test_both_changes_beside_the_rivals(last: dict[str, Any]) -> None:
-    times = {(part["d"], part["causal"], part["sequence"]): together_view.us(part)
+    times = {(part["d"], part["causal"], part["sequence"]): last_done_view.us(part)
              for part in last["times"]}  # fmt: skip
-    of = {case: each[rungs.FLASH] / each[together_view.BOTH] for case, each in times.items()}
+    of = {case: each[rungs.FLASH] / each[last_done_view.BOTH] for case, each in times.items()}
     narrow = times[64, True, 1024]
     assert f"{narrow[rungs.FLASH] / narrow[rungs.NEXT]:.2f}" == "1.75"
     assert f"{of[64, True, 1024]:.2f}" == "1.93" and len(of) == 7 and min(of.values()) > 1.8
-    gains = {case: each[rungs.NEXT] / each[together_view.BOTH] - 1 for case, each in times.items()}
+    gains = {case: each[rungs.NEXT] / each[last_done_view.BOTH] - 1 for case, each in times.items()}
     assert all(0 < gains[d, True, 16384] < 0.015 for d in (64, 128))
     assert min(gain for (_, causal, length), gain in gains.items() if causal and length < 16384) \
         > 0.03

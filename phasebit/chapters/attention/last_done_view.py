@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
 from phasebit.chapters.attention import handed_out
+from phasebit.chapters.attention.last_done import FITTING, LATER, contender, counts
 from phasebit.chapters.attention.rungs import CUDNN, FLASH, NEXT
-from phasebit.chapters.attention.together import FITTING, LATER, contender, counts
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
