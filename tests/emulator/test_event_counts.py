@@ -65,6 +65,26 @@ def test_what_is_counted(body: str, counted: dict[str, int]) -> None:
     assert {name for name in others if name in found} <= {"mbarrier.arrivals", "branch.divergent"}
 
 
+OF_SHARED = "l1tex__data_{}_mem_shared_op_{}.sum"
+
+
+@pytest.mark.parametrize(("body", "op", "requests", "wavefronts", "conflicts", "nbytes"), [
+    ("st.shared.u32 [%r3], %r1;", "st", 2, 8, 6, 256),  # each fourth bank
+    ("mov.u32 %r4, tile; shl.b32 %r5, %r1, 2; add.u32 %r4, %r4, %r5; st.shared.u32 [%r4], %r1;",
+     "st", 2, 2, 0, 256),
+    ("st.shared.v4.u32 [%r3], {%r1, %r1, %r1, %r1};", "st", 2, 8, 0, 1024),
+    ("st.shared.u32 [%r3], %r1; st.shared.u32 [%r3+4], %r1;", "st", 2, 8, 4, 512),  # joined
+])  # fmt: skip
+def test_requests_to_shared_memory(
+    body: str, op: str, requests: int, wavefronts: int, conflicts: int, nbytes: int
+) -> None:
+    found = counters(body)
+    assert found[f"smsp__sass_inst_executed_op_shared_{op}.sum"] == requests
+    assert found[OF_SHARED.format("pipe_lsu_wavefronts", op)] == wavefronts
+    assert found.get(OF_SHARED.format("bank_conflicts_pipe_lsu", op), 0) == conflicts
+    assert found["bytes.shared.store"] == nbytes
+
+
 def test_waits_are_counted_and_those_that_blocked() -> None:
     found = counters(ARRIVE + WAIT.format(0))
     assert found["mbarrier.waits"] == 1 and not found.get("mbarrier.waits_that_blocked")

@@ -14,6 +14,7 @@ from phasebit.emulator.machine.accesses import ABSENT, Access
 from phasebit.emulator.machine.agents import Agent
 from phasebit.emulator.machine.call_stacks import CallStacks
 from phasebit.emulator.machine.counters import Counters
+from phasebit.emulator.machine.scheduler import STACKED_BYTES, Machine
 
 
 def test_call_stacks_have_numbers_and_parents() -> None:
@@ -78,6 +79,22 @@ def test_which_blocks_share_a_multiprocessor(
 def test_whether_two_blocks_fit(blocks: int, size: int, reserved: int, fit: bool) -> None:
     made = batch(blocks=blocks, cluster_size=size, reserved=reserved)
     assert multiprocessors.two_fit(made) is fit
+
+
+@pytest.mark.parametrize(("more", "size"), [
+    ({}, 32), ({"threads": 1}, 1024), ({"threads": 1024}, 1), ({"threads": 2000}, 1),
+    ({"cooperative": True}, 99), ({"cluster_size": 5}, 30), ({"cluster_size": 3, "resident": 2},
+     30),
+    ({"cluster_size": 16, "resident": 3}, 48), ({"stealing": True}, 2),
+    ({"stealing": True, "cluster_size": 4}, 8), ({"shared_size": STACKED_BYTES // 7}, 7),
+    ({"shared_size": STACKED_BYTES * 2}, 1), ({"local": STACKED_BYTES // 32 // 5}, 5),
+])  # fmt: skip
+def test_how_many_blocks_are_stacked(more: dict[str, Any], size: int) -> None:
+    given = {"cooperative": False, "blocks": 99, "stacked": 1024, "threads": 32, "shared_size": 0,
+             "stealing": False, "cluster_size": 1, "resident": 1} | more  # fmt: skip
+    layout = SimpleNamespace(local_size=given.pop("local", 0))
+    machine: Any = SimpleNamespace(program=SimpleNamespace(layout=layout), **given)
+    assert Machine.batch_size(machine) == size
 
 
 def test_counters_are_a_mapping_that_names_what_there_is() -> None:
