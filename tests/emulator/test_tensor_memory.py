@@ -223,6 +223,17 @@ def test_9_7_16_2_3_lanes_beyond_the_last_are_found_and_mean_ones_own() -> None:
     assert np.array_equal(out, data[::32])
 
 
+def test_9_7_16_8_1_a_lane_for_each_thread_is_found_and_the_first_counts() -> None:
+    """Which thread is which row is the instruction's to say, not the address's."""
+    row = "shl.b32 %r6, %r1, 16; add.u32 %r6, %r6, %r4;"
+    row += "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r20}, [%r6]; tcgen05.wait::ld.sync.aligned;"
+    data, out = np.arange(128 * 32, dtype=np.uint32), np.zeros(128, np.uint32)
+    found = run(frame(load_store(32) + row + store_out(20, 1)), data, out)
+    assert {h.rule for h in found.findings} == {"wrong-tensor-quarter"}
+    assert "gives each thread another lane" in found.findings[0].message
+    assert np.array_equal(out, data[::32])
+
+
 @pytest.mark.parametrize("lane", [32, 64, 160])
 def test_9_7_16_8_1_the_wrong_quarter_is_an_error_that_says_so(lane: int) -> None:
     body = f"add.u32 %r6, %r4, {lane << 16};"
