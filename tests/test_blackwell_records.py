@@ -105,9 +105,7 @@ def test_a_kernel_that_differs_ends_the_record(
         module.record()
 
 
-def assembled(
-    text: str, *, target: str, options: Sequence[str], **_: object
-) -> targets.Assembled:
+def assembled(text: str, *, target: str, options: Sequence[str], **_: object) -> targets.Assembled:
     """What :func:`phasebit.toolchain.build` makes of a library, but for its host half."""
     target, feature = toolchain.for_this_gpu(target)
     macros = (option.removeprefix("-D").replace("=", " ") for option in [*feature, *options])
