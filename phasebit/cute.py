@@ -108,47 +108,62 @@ def _runtime_calls() -> dict[str, Any]:
 
     library = in_process.process().runtime
 
-    def unload(handle: Any) -> tuple[Any]:
-        return (cudaError_t(library.cudaLibraryUnload(ctypes.c_void_p(int(handle)))),)
+    def asking(name: str, kinds: Sequence[Any]) -> Any:
+        def asked(*given: Any) -> tuple[Any]:
+            words = (kind(int(word)) for kind, word in zip(kinds, given, strict=True))
+            return (cudaError_t(getattr(library, name)(*words)),)
 
-    def begin(stream: Any, mode: Any) -> tuple[Any]:
-        return (cudaError_t(library.cudaStreamBeginCapture(pointer(stream), int(mode))),)
+        return asked
+
+    def making(name: str, kinds: Sequence[Any]) -> Any:
+        def made(*given: Any) -> tuple[Any, int]:
+            out = ctypes.c_void_p()
+            (error,) = asking(name, (ctypes.c_size_t, *kinds))(ctypes.addressof(out), *given)
+            return error, out.value or 0
+
+        return made
 
     def end(stream: Any) -> tuple[Any, int]:
         graph = ctypes.c_void_p()
-        error = library.cudaStreamEndCapture(pointer(stream), ctypes.byref(graph))
+        error = library.cudaStreamEndCapture(_WORD(int(stream)), ctypes.byref(graph))
         return cudaError_t(error), graph.value or 0
 
     def nodes(graph: int, most: int = 0) -> tuple[Any, list[Any], int]:
         count = ctypes.c_size_t()
-        error = library.cudaGraphGetNodes(pointer(graph), None, ctypes.byref(count))
+        error = library.cudaGraphGetNodes(_WORD(int(graph)), None, ctypes.byref(count))
         return cudaError_t(error), [], count.value
-
-    def instantiate(graph: int, flags: int) -> tuple[Any, int]:
-        made = ctypes.c_void_p()
-        error = library.cudaGraphInstantiate(ctypes.byref(made), pointer(graph), flags)
-        return cudaError_t(error), made.value or 0
-
-    def launch(graph: int, stream: Any) -> tuple[Any]:
-        return (cudaError_t(library.cudaGraphLaunch(pointer(graph), pointer(stream))),)
-
-    def destroy(graph: int) -> tuple[Any]:
-        return (cudaError_t(library.cudaGraphExecDestroy(pointer(graph))),)
-
-    def pointer(handle: Any) -> ctypes.c_void_p:
-        return ctypes.c_void_p(int(handle))
 
     return {
         "cudaGetDeviceCount": lambda: (cudaError_t.cudaSuccess, 1),
         "cudaGetDevice": lambda: (cudaError_t.cudaSuccess, 0),
         "cudaSetDevice": lambda device: (cudaError_t.cudaSuccess,),
-        "cudaDeviceSynchronize": lambda: (cudaError_t(library.cudaDeviceSynchronize()),),
-        "cudaLibraryUnload": unload,
-        # a graph of the launches that its `testing.benchmark` measures
-        "cudaStreamBeginCapture": begin, "cudaStreamEndCapture": end,
-        "cudaGraphGetNodes": nodes, "cudaGraphInstantiate": instantiate,
-        "cudaGraphLaunch": launch, "cudaGraphExecDestroy": destroy,
+        # without its cache, which `keep_ptx` takes from it, it unloads what a graph has captured
+        "cudaLibraryUnload": lambda handle: (cudaError_t.cudaSuccess,),
+        "cudaStreamEndCapture": end, "cudaGraphGetNodes": nodes,
+        **{name: asking(name, kinds) for name, kinds in _ASKED.items()},
+        **{name: making(name, kinds) for name, kinds in _MADE.items()},
     }
+
+
+_WORD, _INT = ctypes.c_size_t, ctypes.c_int
+_ASKED: dict[str, tuple[Any, ...]] = {
+    "cudaDeviceSynchronize": (),
+    # a graph of the launches that its `testing.benchmark` measures
+    "cudaStreamBeginCapture": (_WORD, _INT), "cudaGraphLaunch": (_WORD, _WORD),
+    "cudaGraphExecDestroy": (_WORD,),
+    # what host code of others asks for: memory, streams and events
+    "cudaFree": (_WORD,), "cudaMemset": (_WORD, _INT, _WORD),
+    "cudaMemsetAsync": (_WORD, _INT, _WORD, _WORD), "cudaMemcpy": (_WORD, _WORD, _WORD, _INT),
+    "cudaMemcpyAsync": (_WORD, _WORD, _WORD, _INT, _WORD), "cudaStreamSynchronize": (_WORD,),
+    "cudaStreamDestroy": (_WORD,), "cudaEventRecord": (_WORD, _WORD),
+    "cudaEventSynchronize": (_WORD,), "cudaEventDestroy": (_WORD,),
+}  # fmt: skip
+"""Calls that give an error alone, and the types of their words."""
+_MADE: dict[str, tuple[Any, ...]] = {
+    "cudaMalloc": (_WORD,), "cudaStreamCreate": (), "cudaEventCreate": (),
+    "cudaEventCreateWithFlags": (ctypes.c_uint,), "cudaGraphInstantiate": (_WORD, _WORD),
+}  # fmt: skip
+"""Calls that give a pointer or a handle, too: its place comes first in C."""
 
 
 def _linking(jit: Any) -> Any:

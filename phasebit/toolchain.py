@@ -254,6 +254,15 @@ def nvcc_command(
     return [*words, *asks, *options, *folders]
 
 
+def line_mark(first_line: int, name: str) -> str:
+    """``#line``: what follows begins at this line of the file with this name.
+
+    ptxas does not read a double quote in the name of a file: it becomes a single one.
+    """
+    written = name.replace("\\", "\\\\").replace('"', "'").replace("\n", " ")
+    return f'#line {first_line} "{written}"'
+
+
 def build(
     source: str | Path,
     *,
@@ -279,7 +288,7 @@ def build(
     """
     if isinstance(source, Path):
         name = name or source.name
-        source = source.read_text(encoding="utf-8")
+        source = source.read_text(encoding="utf-8-sig")
     name = name or "source.cu"
     compiler = nvcc()
     target, feature = for_this_gpu(target or compiler.target_for(hardware.gpu()))
@@ -294,7 +303,7 @@ def build(
     folders = [f"-I{folder}" for folder in include]
     shape = ["-shared", "-Xcompiler", "-fPIC"] if library else []
     flags = [*_OPTIONS, *link, *shape, *folders, *options]
-    text = f'#line {first_line} "{name}"\n{source}\n'
+    text = f"{line_mark(first_line, name)}\n{source}\n"
     # It listens for a whole program's signals: a library's belong to who loads it.
     helpers = [] if library else [backtrace.SOURCE]
     helper = "".join(file.read_text(encoding="utf-8") for file in helpers)
@@ -414,11 +423,11 @@ def build_library(
     """
     if isinstance(source, Path):
         name = name or source.name
-        source = source.read_text(encoding="utf-8")
+        source = source.read_text(encoding="utf-8-sig")
     name = name or "source.cpp"
     chosen = host_compiler(compiler)
     flags = (*HOST_OPTIONS, *options)
-    text = f'#line {first_line} "{name}"\n{source}\n'
+    text = f"{line_mark(first_line, name)}\n{source}\n"
     # "native" means another thing on another processor.
     processor = [hardware.cpu().model, hardware.cpu().features, platform.machine()]
     facts = [text, headers(source), flags, chosen.version, processor]

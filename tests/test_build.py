@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -59,3 +60,21 @@ def test_a_file_that_is_no_text_is_refused_in_a_sentence(tmp_path: Path) -> None
     (tmp_path / "x.cu").write_bytes(b"// caf\xe9\n")
     with pytest.raises(pb.CudaError, match=r"x\.cu is no text of UTF-8: save it as one"):
         pb.compile(tmp_path / "x.cu")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("plain.cu", "plain.cu"), ("größe.cu", "größe.cu"), ("it's 2.cu", "it's 2.cu"),
+        ('a "b".cu', "a 'b'.cu"), ("back\\x.cu", "back\\x.cu"), ("two\nlines.cu", "two lines.cu"),
+    ],
+)  # fmt: skip
+def test_whatever_a_file_is_called_its_lines_are_named(
+    tmp_path: Path, name: str, shown: str
+) -> None:
+    """An editor has put a byte order mark first, and the lines end as Windows has them."""
+    (tmp_path / "three.h").write_text("#define THREE 3\n")
+    text = '#include "three.h"\r\n__global__ void k(int* x) {\r\n  x[5] = THREE;\r\n}\r\n'
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+    with pytest.raises(pb.EmulatorError, match=re.escape(f"({shown}:3)")):
+        pb.compile(tmp_path / name)["k"].launch(1, 1, [np.zeros(1, np.int32)])

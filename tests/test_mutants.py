@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,23 @@ def test_annotations_and_texts_are_no_mutants(old: str, new: str, runs: bool) ->
     assert changed == runs
 
 
+def test_what_an_operator_cannot_change_is_no_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cosmic-ray fails at `except (module.Error, Other)`."""
+
+    def fails(*_: object) -> str:
+        raise AttributeError("'PythonNode' object has no attribute 'value'")
+
+    for name, parts in (("plugins", {"get_operator": lambda name: str}),
+                        ("mutating", {"mutate_code": fails})):  # fmt: skip
+        module = types.ModuleType(f"cosmic_ray.{name}")
+        vars(module).update(parts)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    whole = types.ModuleType("cosmic_ray")
+    vars(whole)["plugins"] = sys.modules["cosmic_ray.plugins"]
+    monkeypatch.setitem(sys.modules, "cosmic_ray", whole)
+    assert mutants.made("phasebit/runtime/elf.py", "ExceptionReplacer", 0, 1) is None
+
+
 def mutant(line: int, module: str) -> mutants.Mutant:
     return mutants.Mutant(module, "", "Add", 0, line, "", "", "")
 
@@ -77,6 +95,10 @@ def test_what_a_child_of_the_tests_runs_is_judged_by_all_of_its_package(
     reached = {"tests": seconds, "functions": {f"{path}:Ring.slot": tests[:1]}}
     assert mutants.judges(mutant(9, path), reached) == (tests[:1], tests[1:2])
     assert mutants.judges(mutant(9, path), reached | {"functions": {}}) == (tests[:2], [])
+    emulators = ["tests/emulator/c::1"]  # it calls the function, and judges another package
+    assert mutants.judges(mutant(9, path),
+    reached | {"functions": {f"{path}:Ring.slot": emulators}}) \
+        == (tests[:2], [])  # fmt: skip
     seconds["tests/runtime/test_m.py::1"] = 1.0
     named = mutants.judges(mutant(9, path), reached | {"functions": {}})[0]
     assert named == ["tests/runtime/test_m.py::1"]
@@ -201,6 +223,15 @@ def test_what_was_killed_when_drawn_stays_apart_from_what_is_killed_now(
     two = {"seed": 2, "equivalent": 0, "gone": 1, "killed_when_drawn": 1, "killed": 1}
     assert found["samples"] == [one | {"mutants": 2}, two | {"mutants": 3}]
     assert [each["before"] for each in found["survivors"]] == ["c"]
+    earlier = {
+        "samples": [{"seed": 2}, {"seed": 7}, {"seed": 8}, {"seed": 9}],
+        "folders": [{"folder": "a", "seeds": [2, 9]}, {"folder": "b", "seeds": [7, 8]}],
+        "survivors": [{"seed": 9}, {"seed": 7}],
+    }
+    both = mutants.with_earlier(found, earlier)
+    assert [each["seed"] for each in both["samples"]] == [7, 8, 1, 2]
+    assert [each["folder"] for each in both["folders"]] == ["b", "emulator"]
+    assert [each["seed"] for each in both["survivors"]] == [7, 2]
     assert {each["name"] for each in mutants.unchanged(mutants.session())} == {
         "a", "t", "c", "a line that is gone"
     }  # fmt: skip

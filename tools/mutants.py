@@ -52,10 +52,13 @@ RECORD, PAGE = ROOT / "records" / "mutants.json", ROOT / "tests" / "mutants.md"
 sys.path.append(os.fspath(FOLDER / "cosmic-ray"))
 
 PACKAGES = {
-    "phasebit/emulator": ["tests/emulator", "tests/foreign/test_saved.py"],
+    "phasebit/emulator": [
+        "tests/emulator", "tests/foreign/test_saved.py", "tests/runtime/test_side_by_side.py",
+        "tests/runtime/test_emulator_backend.py",
+    ],
     "phasebit/runtime": ["tests/runtime"],
-}
-"""Package -> the tests that mirror it."""
+}  # fmt: skip
+"""Package -> the tests that mirror it, and others that judge its mutants."""
 TIERS = {"phasebit/emulator": "not nvcc and not gpu", "phasebit/runtime": "not gpu"}
 CHILDREN = "phasebit/runtime"
 """The package whose tests start it in other processes, too."""
@@ -97,10 +100,10 @@ def digest(source: str) -> str:
 
 
 class Reach:
-    """A plugin of pytest: the functions of the package that each test calls, and its seconds."""
+    """A plugin of pytest: the functions of the packages that each test calls, and its seconds."""
 
-    def __init__(self, package: str) -> None:
-        self.package = os.fspath(ROOT / package)
+    def __init__(self) -> None:
+        self.packages = tuple(os.fspath(ROOT / package) for package in PACKAGES)
         self.codes: set[CodeType] = set()
         self.tests: dict[str, float] = {}
         self.functions: dict[str, list[str]] = {}
@@ -132,7 +135,7 @@ class Reach:
             return  # it cannot judge
         self.tests[nodeid] = round(time.perf_counter() - self.began, 4)
         for code in self.codes:
-            if code.co_filename.startswith(self.package):
+            if code.co_filename.startswith(self.packages):
                 key = f"{os.path.relpath(code.co_filename, ROOT)}:{code.co_qualname}"
                 self.functions.setdefault(key, []).append(nodeid)
 
@@ -156,7 +159,7 @@ def reach(chosen: list[str]) -> None:
             now = digest((ROOT / file).read_text(encoding="utf-8"))
             if file not in chosen if chosen else found["files"].get(file) == now:
                 continue
-            plugin = Reach(package)
+            plugin = Reach()
             tier = "not gpu" if chosen else TIERS[package]
             pytest.main(["-q", "--no-header", "-m", tier, file], plugins=[plugin])
             forget(found, file)
@@ -257,11 +260,11 @@ def made(module: str, operator: str, occurrence: int, line: int) -> tuple[Mutant
     from cosmic_ray.mutating import mutate_code
 
     source = (ROOT / module).read_text(encoding="utf-8")
-    text = mutate_code(source, plugins.get_operator(operator)(), occurrence)
     try:
+        text = mutate_code(source, plugins.get_operator(operator)(), occurrence)
         if text is None or stripped(text) == stripped(source):
             return None
-    except SyntaxError:
+    except (SyntaxError, AttributeError):  # the latter: an exception of a module, among several
         return None
     changes = difflib.ndiff(source.splitlines(), text.splitlines())
     lines = [each for each in changes if each[:2] in ("- ", "+ ")]
@@ -301,19 +304,21 @@ def judges(mutant: Mutant, reached: dict[str, Any]) -> tuple[list[str], list[str
     """The tests of the first round, a few of each file; and those of the second: files of which
     more tests reach the function come first, as they are likelier to be about it."""
     source = (ROOT / mutant.module).read_text(encoding="utf-8")
-    tests: set[str] = set()
-    for first, last, name in reversed(functions(source)):  # the innermost that anybody reaches
-        if first <= mutant.line <= last and not tests:
-            tests = set(reached["functions"].get(f"{mutant.module}:{name}", ()))
-    if not tests:  # what runs when the module is imported: whoever reaches any of its functions
-        for key, found in reached["functions"].items():
-            tests |= set(found) if key.startswith(f"{mutant.module}:") else set()
-    # What a child of the tests runs, nobody sees from here: then those of the module, or all.
     folders = [
         each for package in PACKAGES if mutant.module.startswith(package)
         for each in PACKAGES[package]
     ]  # fmt: skip
-    there = {each for each in reached["tests"] if each.startswith(tuple(folders))}
+    there = {
+        each for each in reached["tests"] if not folders or each.startswith(tuple(folders))
+    }  # fmt: skip
+    tests: set[str] = set()
+    for first, last, name in reversed(functions(source)):  # the innermost that anybody reaches
+        if first <= mutant.line <= last and not tests:
+            tests = there & set(reached["functions"].get(f"{mutant.module}:{name}", ()))
+    if not tests:  # what runs when the module is imported: whoever reaches any of its functions
+        for key, found in reached["functions"].items():
+            tests |= there & set(found) if key.startswith(f"{mutant.module}:") else set()
+    # What a child of the tests runs, nobody sees from here: then those of the module, or all.
     if not tests:
         named = f"/test_{Path(mutant.module).stem}.py::"
         tests = {each for each in there if named in each} or there
@@ -586,20 +591,34 @@ def summary(entries: list[dict[str, Any]]) -> dict[str, Any]:
             each["verdict"] = "gone"
     seeds = sorted({each["seed"] for each in entries})
     rooms = sorted({room(each["module"]) for each in entries})
-    told = ("module", "function", "before", "after", "verdict")
+    told = ("seed", "module", "function", "before", "after", "verdict")
     return {
         "samples": [
             {"seed": seed} | counts([each for each in entries if each["seed"] == seed])
             for seed in seeds
         ],
         "folders": [
-            {"folder": one} | counts([each for each in entries if room(each["module"]) == one])
+            {"folder": one, "seeds": seeds}
+            | counts([each for each in entries if room(each["module"]) == one])
             for one in rooms
         ],
         "survivors": [
             {key: each[key] for key in told} for each in entries if each["verdict"] in ALIVE
         ],
     }
+
+
+def with_earlier(found: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """The counts, and those of samples in the record that this session knows nothing of."""
+    seeds = {each["seed"] for each in found["samples"]}
+    for each in before["folders"]:  # of samples that were counted together all go, or none
+        seeds |= set(each["seeds"]) if seeds & set(each["seeds"]) else set()
+    kept = {
+        "samples": [each for each in before["samples"] if each["seed"] not in seeds],
+        "folders": [each for each in before["folders"] if seeds.isdisjoint(each["seeds"])],
+        "survivors": [each for each in before["survivors"] if each["seed"] not in seeds],
+    }
+    return {key: kept[key] + found[key] for key in kept}
 
 
 def counts(entries: list[dict[str, Any]]) -> dict[str, int]:
@@ -646,7 +665,7 @@ def page(record: dict[str, Any]) -> str:
         " before anybody knew the mutant: it alone says what they do with mutants that nobody"
         " looked at, and too little, as longer tests were not asked. In brackets, Wilson's 95 %"
         " interval. *Now* is after tests were written for those that survived, and without those"
-        " whose line is no longer there.",
+        " whose line is no longer there; a sample keeps its counts until it is judged again.",
         "",
         "| sample | mutants | equivalent | killed when drawn | killed now |",
         "| --- | --- | --- | --- | --- |",
@@ -655,7 +674,10 @@ def page(record: dict[str, Any]) -> str:
         "",
         "| folder | mutants | equivalent | killed when drawn | killed now |",
         "| --- | --- | --- | --- | --- |",
-        *(row(f"`{each['folder']}`", each) for each in record["folders"]),
+        *(
+            row(f"`{name}`", total([each for each in record["folders"] if each["folder"] == name]))
+            for name in sorted({each["folder"] for each in record["folders"]})
+        ),
         "",
     ]
     if record["survivors"]:
@@ -675,6 +697,7 @@ def report(keep: bool) -> None:
             print(f"{each['verdict']}: {each['name']}\n  - {each['before']}\n  + {each['after']}")
     found = summary(entries)
     if keep:
+        found = with_earlier(found, json.loads(RECORD.read_text(encoding="utf-8")))
         from importlib.metadata import version
 
         facts = {

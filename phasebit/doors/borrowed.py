@@ -76,7 +76,10 @@ class Loans:
 
 
 def _is_tensor(value: Any) -> bool:
-    torch = sys.modules.get("torch")
+    """Whether it has memory: a fake tensor of PyTorch's, of extents alone, has none."""
+    torch, fake = sys.modules.get("torch"), sys.modules.get("torch._subclasses.fake_tensor")
+    if fake is not None and isinstance(value, fake.FakeTensor):
+        return False
     return isinstance(value, np.ndarray) or (torch is not None and isinstance(value, torch.Tensor))
 
 

@@ -29,9 +29,7 @@ class Stream:
     def cuda_stream(self) -> int:
         """Its handle."""
         if self._handle is None:
-            made = ctypes.c_void_p()
-            _ask("cudaStreamCreate", ctypes.byref(made))
-            self._handle = made.value or 0
+            self._handle = _made("cudaStreamCreate")
         return self._handle
 
     def __enter__(self) -> Stream:
@@ -55,6 +53,14 @@ class Event:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.seconds = 0.0
+        self._handle: int | None = None
+
+    @property
+    def cuda_event(self) -> int:
+        """Its handle."""
+        if self._handle is None:
+            self._handle = _made("cudaEventCreate")
+        return self._handle
 
     def record(self, stream: Any = None) -> None:
         """Now."""
@@ -151,6 +157,12 @@ def _captures() -> bool:
     status = ctypes.c_int()
     _ask("cudaStreamIsCapturing", ctypes.c_void_p(_current.cuda_stream), ctypes.byref(status))
     return bool(status.value)
+
+
+def _made(name: str) -> int:
+    made = ctypes.c_void_p()
+    _ask(name, ctypes.byref(made))
+    return made.value or 0
 
 
 def _ask(name: str, *args: Any) -> None:

@@ -42,6 +42,8 @@ class Counts:
     """Bytes from registers to shared memory."""
     written: int = 0
     """Bytes that bulk copies read in shared memory, boxes counted whole."""
+    slots: int = 0
+    """Steps of the emulator's clock from a block's first product to its last, of all blocks."""
 
     @property
     def copied(self) -> int:
@@ -67,6 +69,7 @@ def counting(roles: Mapping[str, range]) -> Iterator[Counts]:
     opcodes: Counter[str] = Counter()
     role_of = {warp: role for role, warps in roles.items() for warp in warps}
     by_role: Counter[str] = Counter(dict.fromkeys(roles, 0))
+    begun: dict[int, list[int]] = {}  # block -> the clock at its products
 
     class Watcher(LaunchObserver, AccessObserver, BulkCopyObserver, TensorObserver):
         def enters(self, g: Any) -> None:
@@ -97,6 +100,8 @@ def counting(roles: Mapping[str, range]) -> Iterator[Counts]:
             self, g: Any, target: Any, source: Any, reads: Any, adds: Any, *others: Any
         ) -> None:
             counts.multiplied += sum(4 * len(one.words(2)) for one in reads)
+            slot = int(g.batch.warp_of[g.lanes[0]]) // g.batch.warps
+            begun.setdefault(int(g.batch.blocks[slot]), []).append(g.time)
 
         def loads_columns(self, g: Any, regions: Any, registers: int) -> None:
             counts.fetched += sum(len(lanes) for lanes, _ in regions) * registers * 4
@@ -113,6 +118,7 @@ def counting(roles: Mapping[str, range]) -> Iterator[Counts]:
     counts.instructions = dict(by_role)
     counts.products, counts.commits = of("tcgen05.mma"), of("tcgen05.commit")
     counts.powers, counts.barriers = of("ex2"), of("mbarrier.init")
+    counts.slots = sum(max(times) - min(times) + 1 for times in begun.values())
 
 
 LEVELS = {
@@ -136,6 +142,8 @@ def side_by_side(sides: Sequence[Mapping[str, Any]], roles: Iterable[str]) -> tu
                        ("mbarriers", "barriers"), ("columns of tensor memory held", "columns"),
                        ("bulk copies", "copies")):  # fmt: skip
         rows.append((words, *(f"{s[key]:,}" for s in sides)))
+    filled = (f"{s['products'] / s['slots']:.1%}" if s["slots"] else "–" for s in sides)
+    rows.append(("slots of the tensor core filled", *filled))
     for words, key in LEVELS.items():
         rows.append((f"KiB {words}", *(f"{s[key] >> 10:,}" for s in sides)))
     return tuple(rows)

@@ -48,7 +48,7 @@ def ptx(
         beside = [f"-I{path.absolute().parent}"]
         folders.insert(0, path.parent)
         try:
-            source = path.read_text(encoding="utf-8")
+            source = path.read_text(encoding="utf-8-sig")  # an editor may put a mark first
         except UnicodeDecodeError as error:
             raise toolchain.CudaError(f"{path} is no text of UTF-8: save it as one") from error
     name = name or "source.cu"
@@ -66,7 +66,7 @@ def ptx(
             f"nvcc {compiler.version} cannot build {arch}: it builds {', '.join(compiler.targets)}"
         )
     flags = [*_OPTIONS, *options]
-    text = f'#line 1 "{name}"\n{source}\n'
+    text = f"{toolchain.line_mark(1, name)}\n{source}\n"
     facts: list[object] = ["ptx", arch, text, toolchain.headers(source), flags, compiler.version]
     if own := _own_headers(source, folders):
         facts.append(own)

@@ -325,7 +325,7 @@ class _Facts(Mapping[str, KernelFacts]):
                 for item in kernel.function.parameters
             ),
             shared=layout.static_shared,
-            local=layout.local_size,
+            local=layout.local_size if layout.frames else 0,
             max_threads=int(np.prod(most)) if most else MAX_BLOCK,
             cluster=_three(fixed) if fixed else None,
         )

@@ -38,7 +38,6 @@ class Image:
     target: int
     flags: int
     payload: bytes
-    text_size: int
 
     @property
     def compressed(self) -> bool:
@@ -63,12 +62,11 @@ def images(blob: bytes) -> list[Image]:
         kind, _, entry, payload, packed = struct.unpack_from("<HHIQI", blob, at)
         (target,) = struct.unpack_from("<I", blob, at + 28)
         (flags,) = struct.unpack_from("<Q", blob, at + 40)
-        (text_size,) = struct.unpack_from("<Q", blob, at + 56)
         start = at + entry
         if entry < 64 or start + payload > end:
             raise FatBinaryError(f"the program's fat binary has an unknown layout; {REMEDY}")
         stored = blob[start : start + (packed or payload)]
-        found.append(Image(kind, target, flags, stored, text_size))
+        found.append(Image(kind, target, flags, stored))
         at = start + payload
     return found
 
@@ -76,11 +74,11 @@ def images(blob: bytes) -> list[Image]:
 def alone(blob: bytes) -> Image | None:
     """What a program gives to cuModuleLoadData without a fat binary around it."""
     if blob[:4] == b"\x7fELF":
-        return Image(MACHINE_CODE, 0, 0, blob, 0)
+        return Image(MACHINE_CODE, 0, 0, blob)
     target = _TARGET.search(blob)
     if blob[:4] == struct.pack("<I", MAGIC) or target is None:
         return None
-    return Image(PTX, int(target[1]), 0, blob, 0)
+    return Image(PTX, int(target[1]), 0, blob)
 
 
 def units(blob: bytes) -> list[bytes]:

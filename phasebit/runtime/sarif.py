@@ -62,10 +62,8 @@ def _level(rule: str) -> str:
 
 def _result(site: digest.Site, names: Sequence[str]) -> dict[str, Any]:
     finding = site.first
-    places = [finding.at] if finding.at else []
-    places += [place for place in finding.places if place != finding.at]
-    places += [wait.place for wait in finding.waits if wait.place and wait.place not in places]
-    known = [place for place in places if place.calls]
+    places = [finding.at, *finding.places, *(wait.place for wait in finding.waits)]
+    known = [place for place in dict.fromkeys(places) if place and place.calls]
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": names.index(finding.rule),

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from phasebit.emulator.checker.proxies import Engine
-from phasebit.launching.launch import compile
+from tests.emulator import saved
 from tests.emulator.test_bulk import BULK
-
-pytestmark = pytest.mark.nvcc
 
 KERNEL = (
     BULK
@@ -61,7 +59,7 @@ WHAT = {
 @pytest.mark.parametrize("what", WHAT)
 def test_together_as_one_by_one(what: str, schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     number, rule = WHAT[what]
-    kernel = compile(KERNEL, "sm_90a")["k"]
+    kernel = saved.module("alike_copies")["k"]
 
     def seen() -> tuple[Any, ...]:
         given = np.arange(3 * 130 * 4, dtype=np.int32)
@@ -84,4 +82,4 @@ def test_together_as_one_by_one(what: str, schedule: str, monkeypatch: pytest.Mo
 def test_copies_alike_are_judged_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Engine, "_starts", lambda *_: pytest.fail("a copy was judged by itself"))
     given = np.arange(130 * 4, dtype=np.int32)
-    compile(KERNEL, "sm_90a")["k"].launch(1, 64, [given, given.copy(), given.copy(), 0])
+    saved.module("alike_copies")["k"].launch(1, 64, [given, given.copy(), given.copy(), 0])

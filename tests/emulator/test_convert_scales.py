@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from phasebit.emulator import formats
-from phasebit.launching.launch import compile
+from phasebit.launching.launch import Module
+from tests.emulator import saved
 
-pytestmark = pytest.mark.nvcc
 SOURCE = """
 __global__ void scales(const float* a, const float* b, unsigned short* out, unsigned* back) {
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL)
@@ -26,12 +26,16 @@ __global__ void scales(const float* a, const float* b, unsigned short* out, unsi
 """
 
 
+TO_ZERO = SOURCE.replace("ROUNDING", "rz")
+
+
 @pytest.mark.parametrize("rounding", ["rz", "rp", "rz.satfinite", "rp.satfinite"])
 def test_two_numbers_become_two_scales_and_numbers_again(rounding: str) -> None:
     a = np.geomspace(1e-30, 1e30, 32).astype(np.float32)
     b = np.array([0, 1, 1.5, 2, 448, 6, 3e38, 1e-45, *np.linspace(0.1, 9, 24)], np.float32)
     out, back = np.zeros(64, np.uint16), np.zeros(32, np.uint32)
-    kernel = compile(SOURCE.replace("ROUNDING", rounding), "sm_100a")["scales"]
+    text = saved.module("convert_scales").ptx.replace("cvt.rz.ue8m0x2", f"cvt.{rounding}.ue8m0x2")
+    kernel = Module(text)["scales"]
     assert not kernel.launch(1, 32, [a, b, out, back]).findings
     way, _, finite = rounding.partition(".")
     high, low = (

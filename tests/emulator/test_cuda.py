@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,17 +16,22 @@ import pytest
 from phasebit.emulator import Run
 from phasebit.emulator.errors import Fault, InvalidFree, UseAfterFree
 from phasebit.launching.launch import Module, compile
+from tests.emulator import saved
 
 CUDA = Path(__file__).with_name("cuda")
 TARGETS = ("sm_75", "sm_80", "sm_90a", "sm_100a")
 BUILDS = [(t, o) for t in TARGETS for o in ("-O3", "-G")]
+SAVED = ("saved", "")
 
-pytestmark = pytest.mark.nvcc
 
-
-@pytest.fixture(scope="module", params=BUILDS, ids=lambda b: "".join(b))
+@pytest.fixture(
+    scope="module", params=[SAVED, *(pytest.param(b, marks=pytest.mark.nvcc) for b in BUILDS)],
+    ids="".join,
+)  # fmt: skip
 def features(request: pytest.FixtureRequest) -> Module:
     target, option = request.param
+    if request.param == SAVED:
+        return saved.module("features")
     return compile(CUDA / "features.cu", target, [option] if option == "-G" else [])
 
 
@@ -264,14 +268,23 @@ def test_votes_at_a_barrier(features: Module, rng: np.random.Generator) -> None:
     assert (out == (data > 50).sum() * 4 + 1 + 2 * int((data > 98).any())).all()
 
 
-def arguments(run: Any) -> Any:
-    return run
+def recursion(options: list[str] | None) -> Module:
+    """As it was compiled once, or with these options."""
+    if options is None:
+        return saved.module("recursion")
+    return compile(CUDA / "recursion.cu", "sm_90a", options)
 
 
-@pytest.mark.parametrize("options", [[], ["-G"], ["-Xcicc", "-O0"]], ids=" ".join)
-def test_recursion(options: list[str]) -> None:
+HOW = [pytest.param(None, id="saved"), *(pytest.param(options, marks=pytest.mark.nvcc,
+id=" ".join(options))
+                                        for options in ([], ["-G"]))]  # fmt: skip
+AS_IT_IS = pytest.param(["-Xcicc", "-O0"], marks=pytest.mark.nvcc, id="-O0")
+
+
+@pytest.mark.parametrize("options", [*HOW, AS_IT_IS])
+def test_recursion(options: list[str] | None) -> None:
     """Each call has a frame of its own, whose address may go down; also through pointers."""
-    module = compile(CUDA / "recursion.cu", "sm_90a", options)
+    module = recursion(options)
     out = np.full((64, 5), -1, np.int32)
     clean(module["recursion"].launch(1, 64, [out]))
     fibonacci = [0, 1]
@@ -284,14 +297,14 @@ def test_recursion(options: list[str]) -> None:
 
 
 def test_endless_recursion_is_a_stack_overflow() -> None:
-    module = compile(CUDA / "recursion.cu", "sm_90a")
+    module = recursion(None)
     with pytest.raises(Fault, match=r"stack overflow: thread 0 of block 0 is \d+ calls deep"):
         module["endless"].launch(1, 32, [np.zeros(2, np.int32)])
 
 
 def test_new_and_delete() -> None:
     """The heap belongs to the module: one kernel builds, the next reads and frees."""
-    module = compile(CUDA / "heap.cu", "sm_90a")
+    module = Module(saved.module("heap").ptx)
     heads, sums = np.zeros(64, np.uint64), np.zeros(64, np.int32)
     clean(module["build"].launch(1, 64, [heads, 5]))
     assert len(np.unique(heads)) == 64
@@ -306,7 +319,7 @@ def test_new_and_delete() -> None:
 @pytest.mark.parametrize(("size", "count"), [(1 << 20, 8), ((1 << 20) + 1, 7), (100_000, 83)])
 def test_the_heap_has_an_end(size: int, count: int) -> None:
     """8 MB, cudaLimitMallocHeapSize; a piece is a multiple of 16 bytes."""
-    module = compile(CUDA / "heap.cu", "sm_90a")
+    module = Module(saved.module("heap").ptx)
     out = np.zeros(2, np.int32)
     clean(module["exhaust"].launch(1, 1, [out, size]))
     assert out.tolist() == [count, 1]
@@ -314,7 +327,7 @@ def test_the_heap_has_an_end(size: int, count: int) -> None:
 
 @pytest.mark.parametrize("twice", [0, 1])
 def test_freed_memory_is_gone(twice: int) -> None:
-    module = compile(CUDA / "heap.cu", "sm_90a")
+    module = Module(saved.module("heap").ptx)
     with pytest.raises(InvalidFree if twice else UseAfterFree) as caught:
         module["free_twice"].launch(1, 1, [np.array([twice], np.int32)])
     text = str(caught.value)
@@ -325,25 +338,25 @@ def test_freed_memory_is_gone(twice: int) -> None:
 
 def test_an_object_of_another_kernel() -> None:
     """The table of virtual functions is all that leads to them."""
-    module = compile(CUDA / "heap.cu", "sm_90a")
+    module = Module(saved.module("heap").ptx)
     counter, out = np.zeros(1, np.uint64), np.zeros(2, np.int32)
     module["make"].launch(1, 1, [counter])
     clean(module["use"].launch(1, 1, [counter, out]))
     assert out.tolist() == [2, 4]
 
 
-@pytest.mark.parametrize("options", [[], ["-G"]], ids=" ".join)
-def test_a_call_through_a_pointer_has_its_own_frame(options: list[str]) -> None:
+@pytest.mark.parametrize("options", HOW)
+def test_a_call_through_a_pointer_has_its_own_frame(options: list[str] | None) -> None:
     out = np.full(32, 7, np.int32)
-    module = compile(CUDA / "recursion.cu", "sm_90a", options)
+    module = recursion(options)
     clean(module["through_pointer"].launch(1, 32, [out]))
     assert out.tolist() == [2 * t if t % 2 else -t for t in range(32)]
 
 
-@pytest.mark.parametrize("options", [[], ["-G"]], ids=" ".join)
-def test_printf_in_a_recursion_prints_its_own_call(options: list[str]) -> None:
+@pytest.mark.parametrize("options", HOW)
+def test_printf_in_a_recursion_prints_its_own_call(options: list[str] | None) -> None:
     out = np.zeros(2, np.int32)
-    module = compile(CUDA / "recursion.cu", "sm_90a", options)
+    module = recursion(options)
     run = clean(module["talk"].launch(1, 2, [out]))
     lines = run.output.splitlines()
     for t in range(2):

@@ -14,6 +14,7 @@ import pytest
 import phasebit as pb
 from phasebit.emulator.errors import Fault
 from phasebit.emulator.numbers.swizzle import MODES
+from tests.emulator import saved
 
 SOURCE = r"""
 #include "ptx_sm90.cuh"
@@ -57,14 +58,13 @@ extern "C" __global__ void scatter(const __grid_constant__ Map map, int column, 
 """
 SHAPE = (24, 40)
 COLUMNS = 32
-pytestmark = pytest.mark.nvcc
 
 
 def launch(
     name: str, made: pb.TensorMap, column: int, rows: tuple[int, ...], tile: Any,
     schedule: str = "late", rank: int = 2,
 ) -> Any:  # fmt: skip
-    text = pb.compile(SOURCE, "sm_100a").ptx.replace("tensor.2d", f"tensor.{rank}d")
+    text = saved.module("gather").ptx.replace("tensor.2d", f"tensor.{rank}d")
     kernel = pb.Module(text)[name]
     arguments = [made, column, np.array(rows, np.int32).tobytes(), tile.nbytes, tile]
     return kernel.launch(1, 32, arguments, shared=tile.nbytes + 1024, schedule=schedule)

@@ -15,6 +15,7 @@ import pytest
 import phasebit as pb
 from phasebit.emulator.copy_engine.tensormap import TensorMap, described
 from phasebit.emulator.errors import Fault, LaunchError
+from tests.emulator import saved
 
 SOURCE = r"""
 #include "ptx_sm90.cuh"
@@ -50,7 +51,6 @@ def pixels(lower: tuple[int, int], upper: tuple[int, int], at: tuple[int, int, i
     return list(itertools.islice((p for p in window if p >= first), count))
 
 
-@pytest.mark.nvcc
 class TestLoad:
     @pytest.mark.parametrize("offset", list(itertools.product(range(3), range(3))))
     @pytest.mark.parametrize("at", [(-1, -1, 0), (3, 2, 0), (7, 4, 1), (0, 5, 2)])
@@ -60,7 +60,7 @@ class TestLoad:
         """A filter of 3 by 3 with padding 1: corners -1 and -1."""
         made = pb.TensorMap.im2col(IMAGES, 8, 64, (-1, -1), (-1, -1))
         out = np.full((64, 8), -1, np.int32)
-        k = pb.compile(SOURCE, "sm_90a")["k"]
+        k = saved.module("im2col")["k"]
         run = k.launch(
             1, 32, [made, 4, *at, *offset, made.nbytes, out], shared=made.nbytes + 1024
         )
@@ -75,7 +75,7 @@ class TestLoad:
     def test_the_map_must_be_one_for_im2col(self) -> None:
         made = pb.TensorMap(IMAGES, (8, 4, 4, 1))
         with pytest.raises(Fault, match="made for tile, the instruction is im2col"):
-            pb.compile(SOURCE, "sm_90a")["k"].launch(
+            saved.module("im2col")["k"].launch(
                 1, 32, [made, 0, 0, 0, 0, 0, 0, 512, np.zeros(128, np.int32)], shared=2048
             )
 

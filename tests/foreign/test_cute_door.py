@@ -369,6 +369,56 @@ def test_what_a_graph_of_torch_captured_runs_when_it_is_replayed(tmp_path):
     assert not told.findings
 
 
+def test_a_graph_keeps_the_machine_code_of_a_function_that_nobody_has_kept(tmp_path):
+    """It is compiled within the capture, called and forgotten; the event has a handle."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed: NOT asked")
+    program = tmp_path / "graph.py"
+    at_once = "compiled = cute.compile(add, from_dlpack(x), from_dlpack(y), of_cuda)\n"
+    text = GRAPH.replace(at_once, "assert torch.cuda.Event().cuda_event\n")
+    program.write_text(text.replace("compiled(from", "add(from"))
+    done, told = apart.reported(
+        lambda file: ["phasebit.cute", "--target", "sm_90a", "--report", file, program], 300
+    )
+    assert done.stdout == "True 0\nFalse True\n", done.stderr
+    assert not told.findings
+
+
+def test_host_code_may_ask_nvidias_runtime_for_python():
+    from cuda.bindings import runtime as cuda
+
+    there, back = np.arange(16, dtype=np.int32), np.zeros(16, np.int32)
+    with phasebit.cute.emulated("sm_90a"):
+        error, place = cuda.cudaMalloc(64)
+        errors = [
+            error, *cuda.cudaMemcpy(place, there.ctypes.data, 64,
+                                    cuda.cudaMemcpyKind.cudaMemcpyHostToDevice),
+            *cuda.cudaMemset(place + 32, 0xFF, 32),
+            *cuda.cudaMemcpy(back.ctypes.data, place, 64,
+                             cuda.cudaMemcpyKind.cudaMemcpyDeviceToHost),
+            *cuda.cudaFree(place),
+        ]  # fmt: skip
+        assert set(errors) == {cuda.cudaError_t.cudaSuccess}
+        error, event = cuda.cudaEventCreate()
+        assert error == 0 and cuda.cudaEventRecord(event, 0)[0] == 0
+    assert back.tolist() == [*range(8), *[-1] * 8]
+
+
+def test_a_function_is_compiled_for_tensors_that_are_not_there():
+    in_process.process()  # its libraries before PyTorch's
+    torch = pytest.importorskip("torch", reason="torch is not installed: NOT asked")
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with phasebit.cute.emulated("sm_90a") as runs:
+        with FakeTensorMode():
+            shapes = torch.zeros(32, 64), torch.zeros(64, 32)
+            turn = cute.compile(Turn(), *(from_dlpack(one, assumed_align=16) for one in shapes))
+        a, out = torch.rand(32, 64, device="cuda"), torch.zeros(64, 32, device="cuda")
+        turn(from_dlpack(a, assumed_align=16), from_dlpack(out, assumed_align=16))
+        assert torch.equal(out.cpu(), a.cpu().T)
+    assert not runs.findings
+
+
 def test_torchs_profiler_counts_the_hosts_time_alone():
     """A build for the CPU refuses to look at `cuda`, and times here say nothing of a GPU."""
     in_process.process()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from phasebit.runtime.clock import COPY_BYTES, COPY_START, LAUNCH_START, LEGACY, Clock
 
 KERNEL = 1000 + LAUNCH_START
@@ -81,3 +83,80 @@ def test_stream_from_before_a_reset():
     c.launch(99, 1000)
     c.synchronize(99)
     assert c.now == KERNEL
+
+
+@pytest.mark.parametrize(("to_device", "to_host", "size", "clocks"), [
+    (True, False, 0, 1000), (True, False, 1599, 1099), (True, False, 1600, 1100),
+    (False, True, 1600, 1100), (False, False, 1023, 1000), (False, False, 2048, 1002),
+])  # fmt: skip
+def test_what_a_copy_costs(to_device: bool, to_host: bool, size: int, clocks: int):
+    c = clock()
+    c.copy(16, size, to_device, to_host)
+    c.synchronize(16)
+    assert c.now == clocks
+
+
+def test_what_a_launch_costs_from_the_programs_first_moment():
+    c = Clock()
+    assert c.now == c.ready(LEGACY) == c.ready(99) == 0
+    c.launch(LEGACY, 0)
+    c.synchronize()
+    assert c.now == 2000
+
+
+def test_copies_inside_the_device_wait_for_kernels_and_copies_of_one_direction_for_each_other():
+    c = clock()
+    c.launch(16, 1000)
+    c.copy(18, 1024, to_device=False, to_host=False)
+    c.copy(17, 1600, to_device=True, to_host=False)
+    c.copy(16, 1600, to_device=True, to_host=False)
+    c.record(1, 18)
+    c.record(2, 17)
+    c.record(3, 16)
+    c.synchronize()
+    assert (c.elapsed(2, 1), c.elapsed(2, 3)) == (KERNEL + 1001 - COPY, KERNEL)
+
+
+def test_each_device_has_its_own_engines_and_default_streams():
+    c = Clock()
+    c.open(16, True, 1)
+    c.open(17, False, 1)
+    assert [c.device_of(stream) for stream in (0, 1, 2, 3, 15, 16, 17, 99)] == [
+        0, 0, 1, 1, 7, 1, 1, 0
+    ]  # fmt: skip
+    assert (c.streams_of(0), c.streams_of(1), c.streams_of(7)) == ([0, 1, 99], [16, 17, 2, 3], [15])
+    assert c.tied(16) == [16, 2] and c.tied(17) == [17]
+    assert sorted(c.tied(2)) == [2, 3, 16] and c.tied(2)[0] == 2
+    c.launch(16, 1000)
+    c.launch(LEGACY, 1000)
+    c.synchronize()
+    assert c.now == KERNEL  # side by side
+
+
+def test_an_event_that_nobody_recorded_holds_nothing_up_and_has_no_time():
+    c = clock()
+    c.wait(16, 7)
+    c.record(1, 16)
+    assert c.elapsed(1, 1) == c.now == 0
+    with pytest.raises(KeyError, match="7"):
+        c.elapsed(7, 1)
+    with pytest.raises(KeyError, match="7"):
+        c.elapsed(1, 7)
+
+
+def test_an_event_holds_back_only_what_comes_after_it():
+    c = clock()
+    c.launch(18, 1000)
+    c.copy(16, 1600, to_device=True, to_host=False)
+    c.record(1, 16)
+    c.wait(18, 1)  # long over when the kernel is
+    c.record(2, 18)
+    assert c.elapsed(1, 2) == KERNEL - COPY
+
+
+def test_a_stream_begins_when_it_is_made():
+    c = clock()
+    c.launch(16, 1000)
+    c.synchronize(16)
+    c.open(19, False)
+    assert c.ready(19) == KERNEL and c.ready(18) == 0

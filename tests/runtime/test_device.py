@@ -45,6 +45,76 @@ def test_no_attribute_past_the_last():
     assert device.attribute(10, 90, 1) == 32
 
 
+def unpacked(capability: int, version: int = 13) -> dict[str, list[object]]:
+    """The structure as a program reads it: field -> its elements."""
+    names, codes = device.layout(version)
+    data = device.properties_bytes(capability, 12345, version)
+    values = list(struct.unpack_from("@" + "".join(codes), data))
+    found: dict[str, list[object]] = {}
+    for name, code in zip(names, codes, strict=True):
+        count = int(code[:-1] or 1) if code[-1] != "s" else 1
+        found[name], values = values[:count], values[count:]
+    assert not values
+    return found
+
+
+@pytest.mark.parametrize(("capability", "differs"), [
+    (75, {"regsPerBlock": [65536], "sharedMemPerMultiprocessor": [65536], "major": [7],
+          "minor": [5], "sharedMemPerBlockOptin": [65536], "maxThreadsPerMultiProcessor": [1024],
+          "maxBlocksPerMultiProcessor": [16], "reservedSharedMemPerBlock": [0],
+          "clusterLaunch": [0]}),
+    (89, {"sharedMemPerMultiprocessor": [102400], "major": [8], "minor": [9], "clusterLaunch": [0],
+          "sharedMemPerBlockOptin": [101376], "maxThreadsPerMultiProcessor": [1536],
+          "maxBlocksPerMultiProcessor": [24]}),
+    (90, {}), (100, {"major": [10], "minor": [0]}),
+])  # fmt: skip
+@pytest.mark.parametrize("version", [12, 13])
+def test_every_field_of_the_properties(
+    capability: int, differs: dict[str, list[int]], version: int
+) -> None:
+    expected = {
+        "name": [f"phasebit emulator (sm_{capability})".encode().ljust(256, b"\0")],
+        "uuid": [b"phasebit emulato"], "totalGlobalMem": [12345], "sharedMemPerBlock": [49152],
+        "regsPerBlock": [65536], "warpSize": [32], "memPitch": [2**31 - 1],
+        "maxThreadsPerBlock": [1024], "maxThreadsDim": [1024, 1024, 64],
+        "maxGridSize": [2**31 - 1, 65535, 65535], "totalConstMem": [65536], "major": [9],
+        "minor": [0], "textureAlignment": [512], "texturePitchAlignment": [32],
+        "multiProcessorCount": [8], "canMapHostMemory": [1], "concurrentKernels": [1],
+        "asyncEngineCount": [2], "unifiedAddressing": [1], "memoryBusWidth": [256],
+        "l2CacheSize": [4194304], "maxThreadsPerMultiProcessor": [2048],
+        "streamPrioritiesSupported": [1], "globalL1CacheSupported": [1],
+        "localL1CacheSupported": [1], "sharedMemPerMultiprocessor": [233472],
+        "regsPerMultiprocessor": [65536], "managedMemory": [1], "concurrentManagedAccess": [1],
+        "computePreemptionSupported": [1], "cooperativeLaunch": [1],
+        "sharedMemPerBlockOptin": [232448], "maxBlocksPerMultiProcessor": [32],
+        "reservedSharedMemPerBlock": [1024], "hostRegisterSupported": [1],
+        "memoryPoolsSupported": [1], "clusterLaunch": [1], "luid": [bytes(8)],
+    } | differs  # fmt: skip
+    if version == 13:
+        expected |= {"deviceNumaId": [-1], "hostNumaId": [-1]}
+    else:
+        expected |= {"clockRate": [10**6], "memoryClockRate": [10**6], "deviceOverlap": [1],
+                     "singleToDoublePrecisionPerfRatio": [2]}  # fmt: skip
+    found = unpacked(capability, version)
+    assert {name: value for name, value in found.items() if name in expected} == expected
+    assert not any(any(value) for name, value in found.items() if name not in expected)
+
+
+ATTRIBUTES = {
+    1: 1024, 2: 1024, 3: 1024, 4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535, 8: 49152, 9: 65536, 10: 32,
+    11: 2**31 - 1, 12: 65536, 13: 10**6, 14: 512, 15: 1, 16: 8, 19: 1, 31: 1, 36: 10**6, 37: 256,
+    38: 4194304, 39: 2048, 40: 2, 41: 1, 51: 32, 75: 9, 76: 0, 78: 1, 79: 1, 80: 1, 81: 233472,
+    82: 65536, 83: 1, 87: 2, 89: 1, 90: 1, 95: 1, 97: 232448, 99: 1, 106: 32, 111: 1024, 115: 1,
+    120: 1, 131: -1, 134: -1,
+}  # fmt: skip
+"""cudaDeviceAttr of sm_90 that are not 0, by the numbers of the toolkit's driver_types.h."""
+
+
+def test_every_attribute() -> None:
+    for number in range(1, 148):
+        assert device.attribute(number, 90, 1) == ATTRIBUTES.get(number, 0), number
+
+
 @pytest.mark.nvcc
 def test_layouts_are_those_of_the_toolkits_headers(tmp_path):
     """cudaDeviceProp as device.py has it, the structures of abi.h, and every error's number."""

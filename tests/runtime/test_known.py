@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,79 @@ def test_what_is_no_baseline_is_refused(text: str, tmp_path: Path) -> None:
     file.write_text(text)
     with pytest.raises(KnownError, match="is no baseline of this version: write it anew"):
         baseline(str(file))
+
+
+@pytest.mark.parametrize(("text", "matches"), [
+    ("race@a.cu", True), ("race@a.cu:1", True), ("race@f", True), ("race@a.cu:2", True),
+    ("race@a.cu:3", True), ("race@b.cu", False), ("race@:7", False), ("race@", None),
+])  # fmt: skip
+def test_a_suppression_looks_at_all_places_whose_lines_are_known(
+    text: str, matches: bool | None
+) -> None:
+    unknown = Place(7, "ld")  # PTX alone
+    sentence = say("{} {}", unknown, Place(8, "ld", "a.cu", (Call(1, 0, "f"), Call(2))))
+    one = Finding("race", sentence, Place(9, "st", "a.cu", (Call(3),)))
+    if matches is None:
+        with pytest.raises(KnownError, match=r"^--suppress race@: say where, as race@kernel.cu:12, "
+                                             r"or leave @ out$"):  # fmt: skip
+            Suppression.of(text)
+        return
+    assert Suppression.of(text).matches(one) == matches
+
+
+def test_what_begins_a_comment_and_what_does_not(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("#race\nrace@a#b.cu\nrace@c.cu\t# why\n \n")
+    assert [each.text for each in suppressions([], [str(file)])] == ["race@a#b.cu", "race@c.cu"]
+
+
+def test_several_suppressions_of_one_finding_all_match_and_count_it_once() -> None:
+    assert told(RACE, hidden=("race", "race@wait")) == ["1 finding suppressed", "0"]
+
+
+def test_where_a_kernel_stood_is_a_finding_like_others(tmp_path: Path) -> None:
+    standing = Finding("time-limit", say("was running"), kernel="k")
+    for hidden, new, said in (((), 1, 1), (("time-limit",), 0, 0)):
+        log = io.StringIO()
+        sieve = Sieve(ForPeople(log), suppressions(hidden, []))
+        sieve.ended(End(124, limit=1.0), standing)
+        assert (sieve.new, log.getvalue().count("was running")) == (new, said)
+        assert sieve.sites == ({site_of(standing)} if new else set())
+    assert sieve.apart
+
+
+def test_entries_of_a_baseline_that_were_not_found_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "known.json"
+    write_baseline(str(file), [site_of(RACE), site_of(LEFT), site_of(DEAD)])
+    assert told(RACE, RACE, known=file) == [
+        "2 findings known from the baseline",
+        "2 entries of the baseline not found in this run", "0",
+    ]  # fmt: skip
+    assert told(RACE, LEFT, DEAD, known=file) == ["3 findings known from the baseline", "0"]
+
+
+def test_a_baseline_that_cannot_be_written(tmp_path: Path) -> None:
+    where = tmp_path / "none" / "file"
+    with pytest.raises(KnownError, match=f"^cannot write {where}: No such file or directory$"):
+        write_baseline(str(where), [])
+
+
+def test_the_form_of_a_baseline(tmp_path: Path) -> None:
+    file = tmp_path / "known.json"
+    write_baseline(str(file), [("race", "k", (("\N{GREEK SMALL LETTER MU}.cu", 3), ("PTX", 2)))])
+    lines = [["\N{GREEK SMALL LETTER MU}.cu", 3], ["PTX", 2]]
+    assert json.loads(file.read_text(encoding="utf-8")) == {
+        "version": 1, "findings": [{"rule": "race", "kernel": "k", "lines": lines}],
+    }  # fmt: skip
+    assert "\N{GREEK SMALL LETTER MU}" in file.read_text(encoding="utf-8")
+
+
+def test_counters_and_notes_go_through_a_sieve() -> None:
+    log = io.StringIO()
+    sieve = Sieve(ForPeople(log))
+    sieve.counted("k", 1, {"a": 1})
+    sieve.note("n")
+    sieve.ended(End(0), None)
+    assert log.getvalue() == (
+        "phasebit: n\nphasebit: kernel k, 1 launch:\nphasebit:                1  a\n"
+    )

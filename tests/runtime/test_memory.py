@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
+import struct
 import subprocess
 import sys
 
 import pytest
 
+from phasebit.emulator.findings import say
 from phasebit.runtime.mapped_memory import BASE, PAGE, DeviceMemory, OutOfMemory
 from phasebit.runtime.protocol import Space
 
@@ -112,3 +115,125 @@ def test_a_limit_on_addresses_is_a_sentence():
     assert said.stdout.endswith("this process may have 4: lift the limit, ulimit -v unlimited\n"), (
         said
     )
+
+
+def test_the_first_page_is_nobodys_and_a_page_lies_between(memory):
+    first, second, third = (memory.allocate(size) for size in (1, PAGE + 1, 0))
+    assert (first - BASE, second - first, third - second) == (PAGE, 2 * PAGE, 3 * PAGE)
+    assert [item.address for item in memory.allocations] == [first, second, third]
+    assert memory.used == 3 * PAGE
+
+
+def test_what_an_allocation_is_called_and_whose_it_is(memory):
+    at = memory.allocate(5, Space.MANAGED, "name", 3)
+    usual = memory.find(memory.allocate(5))
+    item = memory.find(at)
+    assert (item.address, item.size, item.space, item.name, item.device, item.end) == (
+        at, 5, Space.MANAGED, "name", 3, at + 5
+    )  # fmt: skip
+    assert (usual.space, usual.name, usual.device) == (Space.DEVICE, "", 0)
+
+
+def test_an_empty_allocation_is_found_at_its_address_and_may_be_freed(memory):
+    at = memory.allocate(0)
+    assert memory.find(at).size == memory.find(at, 0).size == 0
+    assert memory.find(at, 2) is None and memory.find(at + 1) is None
+    assert memory.free(at).address == at and memory.used == 0
+
+
+def test_all_of_memory_may_be_allocated_and_no_page_more(memory):
+    memory.allocate(memory.total - PAGE)
+    with pytest.raises(OutOfMemory, match=rf"^{PAGE + 1} bytes asked, {PAGE} left$"):
+        memory.allocate(PAGE + 1)
+    memory.allocate(PAGE)
+    assert memory.used == memory.total == 1 << 20
+
+
+def test_no_more_than_half_of_the_addresses_is_memory():
+    made = DeviceMemory(total=1 << 22, span=1 << 22)
+    assert made.total == 1 << 21 and len(made.bytes) == 1 << 22
+    made.close()
+
+
+def test_addresses_come_to_an_end(memory):
+    with pytest.raises(
+        OutOfMemory, match=rf"^no hole of {memory.span} bytes in the address space$"
+    ):
+        memory.reserve(memory.span)
+    memory.reserve(memory.span - 2 * PAGE)
+    with pytest.raises(OutOfMemory, match="no hole of 4096 bytes"):
+        memory.reserve(1)
+
+
+def test_a_hole_is_used_again_if_a_page_is_left_behind_it(memory, monkeypatch):
+    monkeypatch.setattr("phasebit.runtime.mapped_memory.FRESH", 0)
+    items = [memory.allocate(2 * PAGE) for _ in range(4)]
+    memory.free(items[1])
+    larger = memory.allocate(2 * PAGE + 1)
+    assert larger == items[3] + 3 * PAGE
+    assert memory.allocate(2 * PAGE) == items[1]
+    memory.free(items[0])
+    assert memory.allocate(1) == items[0]
+
+
+def test_only_what_begins_there_is_freed(memory):
+    at = memory.allocate(64)
+    for wrong in (at + 1, at - 1, at + 64, 0):
+        with pytest.raises(KeyError):
+            memory.free(wrong)
+    assert memory.free(at).size == 64
+
+
+def test_what_an_address_belonged_to(memory):
+    one, two = memory.allocate(64, name="one"), memory.allocate(8, name="two")
+    memory.free(one)
+    memory.free(two, lambda: say("by a kernel"))
+    assert str(memory.freed_at(one).by()) == "by the host"
+    assert str(memory.freed_at(two + 7).by()) == "by a kernel"
+    assert memory.freed_at(one + 63).item.name == "one"
+    assert memory.freed_at(one + 64) is memory.freed_at(one - 1) is memory.freed_at(two + 8) is None
+
+
+def test_freed_bytes_are_zero_and_those_beside_them_are_not(memory):
+    at, other = memory.allocate(PAGE + 1), memory.allocate(8)
+    memory.view(at, 2 * PAGE)[:] = 1
+    memory.view(other, 8)[:] = 2
+    memory.free(at)
+    assert not memory.view(at, 2 * PAGE).any() and memory.view(other, 8).tolist() == [2] * 8
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.heard = []
+
+    def added(self, item):
+        self.heard.append(("added", item.address, item.size))
+
+    def removed(self, item, by):
+        self.heard.append(("removed", item.address, str(by())))
+
+    def written(self, address, size):
+        self.heard.append(("written", address, size))
+
+
+def test_a_listener_hears_of_every_change_and_what_came_before_is_kept(memory):
+    at = memory.allocate(8)
+    memory.written(at, 3)
+    assert memory.early == [(at, 3)]
+    memory.listener = listener = Listener()
+    more = memory.allocate(4)
+    memory.written(more, 2)
+    memory.free(at)
+    assert listener.heard == [
+        ("added", more, 4), ("written", more, 2), ("removed", at, "by the host"),
+    ]  # fmt: skip
+    assert memory.early == [(at, 3)]
+    memory.reset()
+    assert memory.listener is None and memory.early == [] and not memory.freed
+
+
+def test_finished_launches_are_counted_behind_the_last_byte(memory):
+    memory.finished += 2**40 + 1
+    assert memory.finished == 2**40 + 1
+    assert os.pread(memory.fd, 8, memory.span) == struct.pack("<Q", 2**40 + 1)
+    assert os.fstat(memory.fd).st_size == memory.span + 4096

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import struct
 import subprocess
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +45,102 @@ def test_script_passes(tmp_path):
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\n")
     elf.check(script)
+
+
+LOADED_AT, SHIFT = 0x10000, 0x1000
+
+
+def program(libraries: Sequence[str], more: bytes = b"", *, tables: int = 1) -> bytes:
+    """An ELF file that asks for libraries; its segment lies elsewhere than in the file."""
+    segments = 1 + tables
+    head = 64 + 56 * (segments + 1)
+    names = b"\0" + b"".join(name.encode() + b"\0" for name in libraries)
+    at, offsets = 1, []
+    for name in libraries:
+        offsets.append(at)
+        at += len(name) + 1
+    entries = [(1, each) for each in offsets] + [(5, LOADED_AT), (0, 0)]
+    dynamic = b"".join(struct.pack("<QQ", *each) for each in entries)
+    whole = head + len(names) + len(dynamic) + len(more)
+    header = struct.pack("<6s10xHHIQQQIHHHHHH", b"\x7fELF\2\1", 3, 62, 1, 0, 64, 0, 0, 64, 56,
+                         segments + 1, 0, 0, 0)  # fmt: skip
+    # Of another kind; loaded; the dynamic section.
+    table = struct.pack("<IIQQQQQQ", 6, 4, 0, LOADED_AT, 0, whole, whole, 8)
+    table += struct.pack("<IIQQQQQQ", 1, 4, head, LOADED_AT, 0, len(names), len(names), 8)
+    for _ in range(tables):
+        table += struct.pack("<IIQQQQQQ", 2, 4, head + len(names), 0, 0, len(dynamic), 0, 8)
+    return header + table + names + dynamic + more
+
+
+@pytest.mark.parametrize("libraries", [
+    [], ["libc.so.6"], ["libcudart.so.13", "libstdc++.so.6", "libc.so.6"],
+])  # fmt: skip
+def test_the_libraries_that_a_program_asks_for(libraries: list[str]) -> None:
+    assert elf.needed(program(libraries)) == libraries
+
+
+def test_a_program_without_a_dynamic_section_asks_for_nothing() -> None:
+    assert elf.needed(program(["libc.so.6"], tables=0)) == []
+
+
+@pytest.mark.parametrize("head", [b"\x7fELF\1\1", b"\x7fELF\2\2", b"MZ\0\0\0\0"])
+def test_what_is_no_program_of_64_bits_and_little_endian(head: bytes, tmp_path: Path) -> None:
+    data = head + program([])[6:]
+    with pytest.raises(ValueError, match="not a 64-bit little-endian ELF file"):
+        elf.needed(data)
+
+
+@pytest.mark.parametrize("address", [LOADED_AT - 1, LOADED_AT + 11, LOADED_AT + 12])
+def test_names_that_are_in_no_segment(address: int, tmp_path: Path) -> None:
+    given = program(["libc.so.6"])
+    data = given.replace(struct.pack("<QQ", 5, LOADED_AT), struct.pack("<QQ", 5, address))
+    assert data != given
+    with pytest.raises(ValueError, match="an address outside all segments"):
+        elf.needed(data)
+    file = tmp_path / "program"
+    file.write_bytes(data)
+    says = "program is not a program for this machine: an address outside all segments"
+    with pytest.raises(elf.UnsuitableProgram, match=says):
+        elf.check(file)
+
+
+BUILD = "build it with `python -m phasebit nvcc FILE.cu -o PROGRAM`"
+
+
+@pytest.mark.parametrize(("libraries", "more", "says"), [
+    (["libcudart.so.13"], b".nv_fatbin", ""), (["libc.so.6", "libcudart.so.12"], b"", ""),
+    (["libcudart.so.11.0", "libcudart.so.13"], b"", ""), (["libc.so.6"], b"", ""),
+    (["libcudart.so.11.0", "libcudart.so.10"], b".nv_fatbin",
+     "was built for libcudart.so.11.0, the stand-in is libcudart.so.12 and libcudart.so.13; "),
+    (["libc.so.6"], b".nv_fatbin", "has the CUDA runtime linked into it; "),
+])  # fmt: skip
+def test_which_programs_load_the_stand_in(
+    libraries: list[str], more: bytes, says: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "program"
+    file.write_bytes(program(libraries, more))
+    if not says:
+        elf.check(file)
+        return
+    with pytest.raises(elf.UnsuitableProgram) as raised:
+        elf.check(file)
+    assert str(raised.value) == f"{file} {says}{BUILD}"
+
+
+def test_a_folder_is_no_program_and_a_file_may_be_closed_to_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(elf.UnsuitableProgram, match=f"^no program {tmp_path}: {BUILD}$"):
+        elf.check(tmp_path)
+    file = tmp_path / "closed"
+    file.write_bytes(program([]))
+
+    def closed(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", closed)
+    with pytest.raises(elf.UnsuitableProgram, match=f"^cannot read {file}: Permission denied$"):
+        elf.check(file)
 
 
 def to_link() -> str:
@@ -145,3 +245,61 @@ class TestFatBinary:
                     fatbin.newest_ptx(bytes(damaged))
                 except fatbin.FatBinaryError as error:
                     assert "phasebit nvcc" in str(error)
+
+    def test_entries_say_what_they_are(self):
+        blob = fat(
+            entry(fatbin.PTX, 80, b"eighty", 0x11), entry(fatbin.MACHINE_CODE, 90, b"code", 0x8000),
+            entry(fatbin.MACHINE_CODE, 100, b"", 0x2000),
+        )  # fmt: skip
+        found = fatbin.images(blob)
+        assert [(one.kind, one.target, one.flags, one.payload) for one in found] == [
+            (1, 80, 0x11, b"eighty"), (2, 90, 0x8000, b"code"), (2, 100, 0x2000, b""),
+        ]  # fmt: skip
+        assert [one.compressed for one in found] == [False, True, True]
+
+    def test_a_payload_is_as_long_as_it_is_stored(self):
+        image = bytearray(entry(fatbin.PTX, 90, b"ninety\0\0"))
+        image[16:20] = (6).to_bytes(4, "little")
+        assert fatbin.images(fat(bytes(image)))[0].payload == b"ninety"
+
+    @pytest.mark.parametrize("size", [63, 65])
+    def test_an_entry_has_a_head_of_64_bytes_or_more(self, size):
+        image = bytearray(entry(fatbin.PTX, 90, b"ninety\0\0"))
+        image[4:8] = size.to_bytes(4, "little")
+        image[8:16] = (72 - size).to_bytes(8, "little")
+        if size > 64:
+            assert fatbin.images(fat(bytes(image)))[0].payload == b"inety\0\0"
+            return
+        says = f"^the program's fat binary has an unknown layout; {BUILD}"
+        with pytest.raises(fatbin.FatBinaryError, match=says):
+            fatbin.images(fat(bytes(image)))
+
+    def test_text_and_machine_code_stand_alone(self):
+        text = b"// \n .target sm_100a\n.target sm_80\n"
+        assert fatbin.images(text) == [fatbin.Image(fatbin.PTX, 100, 0, text)]
+        code = b"\x7fELF.."
+        assert fatbin.images(code) == [fatbin.Image(fatbin.MACHINE_CODE, 0, 0, code)]
+        assert fatbin.units(text) == [text]
+        assert fatbin.newest_ptx(text, 100) == text.decode().strip("\n")
+        assert fatbin.alone(fat(entry(fatbin.PTX, 80, text))) is None
+        assert fatbin.alone(b"no text") is None
+
+    def test_units_stand_one_after_another(self):
+        one, two = (fat(entry(fatbin.PTX, target, text)) for target, text in
+                    ((80, b"eighty\n\0"), (90, b"\nninety")))  # fmt: skip
+        assert fatbin.units(one + two) == [one, two] == fatbin.units(one + two + bytes(15))
+        assert fatbin.newest_ptx(one + two) == "eighty\nninety"
+        for rest in (b"", bytes(16)):
+            with pytest.raises(fatbin.FatBinaryError):
+                fatbin.units(rest if not rest else one + rest)
+        with pytest.raises(fatbin.FatBinaryError, match=r"needs sm_90, the device is sm_80$"):
+            fatbin.newest_ptx(one + two, 80)
+
+    def test_machine_code_is_known_by_its_bytes(self):
+        code = hashlib.sha256(b"code").digest()
+        assert fatbin.digest(fat(entry(1, 80, b"text"), entry(2, 90, b"code"))) == code
+        assert fatbin.digest(b"\x7fELF") == hashlib.sha256(b"\x7fELF").digest()
+        packed = entry(2, 90, b"zz", 0x2000), entry(2, 90, b"code"), entry(2, 80, b"other")
+        assert fatbin.digest(fat(*packed)) == code
+        for none in (fat(entry(1, 80, b"text")), b"", fat(packed[0])):
+            assert fatbin.digest(none) == b""

@@ -11,44 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from phasebit import Pipeline, files
+from phasebit import files
 from phasebit.edits import replace_each
 from phasebit.exercises import rings
-from phasebit.exercises.judge import Wrong, ask, judged, real, same, shown, whole
+from phasebit.exercises.judge import Wrong, ask, judged, real, shown, whole
 from phasebit.exercises.written import compiled, written
-from phasebit.pipeline.law import bounds
-
-
-@judged
-def enough_slots(answer: Callable[[int, int], int]) -> str:
-    """``answer(latency, tile)``: the least slots with which latency costs nothing, in clocks.
-
-    Compared with the law: copies are started without end, so only slots and the consumer bind.
-    """
-    draw = random.Random(120)
-    cases = [(338, 110), (1, 1), (100, 50), (99, 50), (101, 50)]
-    cases += [(draw.randint(1, 900), draw.randint(1, 300)) for _ in range(60)]
-    for latency, tile in cases:
-        got, right = ask(answer, latency, tile), _enough(latency, tile)
-        if not same(got, right):
-            raise Wrong(
-                f"with a latency of {latency} and {tile} a tile it takes {right} slots, "
-                f"not {shown(got)}"
-            )
-    return f"{len(cases)} pairs"
-
-
-def _enough(latency: int, tile: int) -> int:
-    slots = 1
-    while True:
-        line = Pipeline(
-            producers=slots, consumers=1, slots=slots, produce=latency, consume=tile,
-            see_full=0, see_empty=0,
-        )  # fmt: skip
-        limit = bounds(line)
-        if limit.slots >= limit.consumers:
-            return slots
-        slots += 1
 
 
 @judged

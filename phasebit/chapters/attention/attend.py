@@ -194,13 +194,15 @@ class Programs:
 
     def attend(
         self, name: str, h: Heads, causal: bool = False, *, schedule: Schedule = "late",
-        blocks: int = 2, window: int | None = None,
+        blocks: int = 2, window: int | None = None, batches: int = 1,
     ) -> Attended:  # fmt: skip
         """Attention by one of them, whose O is full of NaN before.
 
         ``blocks``: of a kernel whose blocks make several tiles. ``window``: as of :func:`exact`.
+        ``batches``: of how many the layers are, for a kernel that asks a counter for its tiles.
         """
-        return self._attend(name, [h], causal, schedule, blocks, packed=False, window=window)
+        return self._attend(name, [h], causal, schedule, blocks, packed=False, window=window,
+                            batches=batches)  # fmt: skip
 
     def attend_packed(
         self, name: str, sequences: Sequence[Heads], causal: bool = False, *,
@@ -214,7 +216,7 @@ class Programs:
 
     def _attend(
         self, name: str, sequences: Sequence[Heads], causal: bool, schedule: Schedule, blocks: int,
-        packed: bool, window: int | None = None,
+        packed: bool, window: int | None = None, batches: int = 1,
     ) -> Attended:  # fmt: skip
         from phasebit.emulator import formats
 
@@ -233,7 +235,7 @@ class Programs:
         more: list[Any] = [layers] * stays
         if dealt:
             starts = [_starts([x.q for x in sequences]), _starts([x.k for x in sequences])]
-            alike = [1, layers, 0, 0]
+            alike = [batches, layers // batches, 0, 0]
             more = [*([len(sequences), layers, *starts] if packed else alike), counter]
         kernel = f"kernel_{list(self._texts).index(name)}::{_name(text, d, causal, self._long)}"
         run = self._module[kernel].launch(

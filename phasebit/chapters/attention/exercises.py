@@ -1,4 +1,4 @@
-"""Checks of *Attention*."""
+"""Checks of *Attention*, and of *Attention: what binds* where they need its modules."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.chapters.attention import attend, encounters
+from phasebit.chapters.attention import attend, encounters, handed_out
 from phasebit.chapters.attention.softmax import online
 from phasebit.edits import replace_each
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import Wrong, ask, judged
-from phasebit.exercises.written import clean, compiling, running, written
+from phasebit.exercises.written import clean, compiled, compiling, running, written
 
 
 @judged
@@ -157,3 +157,98 @@ def window(answer: str) -> str:
         if came > enough:
             raise Wrong(f"{where}: the last block fetches {came} tiles of K, and sees {enough}")
     return f"{len(runs)} runs, no finding"
+
+
+HIGHEST = "template <int N> __device__ void highest(const float (&s)[N], float (&high)[2]) const {"
+"""The line with which the search for a thread's largest scores begins."""
+_SCORES = 32
+_TRY = f"""
+__global__ void try_highest(const float* scores, const float* tops, float* found) {{
+    Softmax softmax;
+    float s[{_SCORES}], high[2];
+    for (int h = 0; h < 2; ++h) softmax.top[h] = tops[2 * threadIdx.x + h];
+    for (int i = 0; i < {_SCORES}; ++i) s[i] = scores[{_SCORES} * threadIdx.x + i];
+    softmax.highest(s, high);
+    for (int h = 0; h < 2; ++h) found[2 * threadIdx.x + h] = high[h];
+}}
+"""
+
+
+def with_highest(answer: str) -> str:
+    """The softmax with the reader's search in place of its own, and a kernel that calls it."""
+    text = attend.alone(attend.flat(attend.ONE_GROUP))
+    begin = text.index(HIGHEST)
+    end = text.index("\n    }\n", begin) + len("\n    }\n")
+    return text[:begin] + answer.strip() + "\n" + text[end:] + _TRY
+
+
+@judged
+def highest(answer: str) -> str:
+    """The largest of a thread's scores by whole numbers: run on the emulator, compared exactly.
+
+    Scores of both signs, of one, -∞ among them; no maximum of floats where none is negative.
+    """
+    text = with_highest(written(answer, [HIGHEST], "function"))
+    kernel = compiled(text, "try_highest")["try_highest"]
+    draw = np.random.default_rng()
+    runs = 0
+    for what, scores, tops in _searches(draw):
+        found = np.full((32, 2), np.nan, np.float32)
+        with running(what):
+            run = kernel.launch((1,), 32, [scores, tops, found])
+        clean(run, what)
+        rows = scores.reshape(32, _SCORES // 4, 2, 2)
+        right = np.maximum(rows.max(axis=(1, 3)), tops)
+        if not np.array_equal(found, right):
+            lane, h = np.argwhere(found != right)[0]
+            raise Wrong(f"{what}: lane {lane} has {found[lane, h]:g} for its row {h}, expected is "
+                        f"{right[lane, h]:g}")  # fmt: skip
+        if scores.min() >= 0 and tops.min() >= 0 and run.counters.get("inst.floating", 0):
+            raise Wrong(f"{what}: a maximum of floats is executed, and whole numbers suffice there")
+        runs += 1
+    return f"{runs} runs, no finding"
+
+
+def _searches(draw: np.random.Generator) -> Iterator[tuple[str, Any, Any]]:
+    """What it is, the scores of each lane, and the largest before."""
+    none = np.float32(-np.inf)
+    mixed = (40 * draw.normal(size=(32, _SCORES))).astype(np.float32)
+    after = draw.uniform(0, 90, size=(32, 2)).astype(np.float32)
+    yield "no score is negative", np.abs(mixed), after
+    yield "scores of both signs", mixed, np.full((32, 2), none)
+    yield "all scores are negative, none before", -np.abs(mixed) - 1, np.full((32, 2), none)
+    yield "all scores are negative, and those before", -np.abs(mixed) - 1, -after - 1
+    one = np.abs(mixed)
+    one[draw.integers(32)] *= -1
+    yield "one lane has negative scores alone", one, np.full((32, 2), none)
+    for h in range(2):
+        rows = np.abs(mixed).reshape(32, -1, 2, 2)
+        rows[:, :, h] *= -1
+        yield f"row {h} of each lane is negative", rows.reshape(32, -1), np.full((32, 2), none)
+    hidden = np.where(draw.random(mixed.shape) < 0.7, none, -np.abs(mixed) - 1)
+    hidden[draw.integers(32)] = none
+    yield "some scores are -∞", hidden, np.full((32, 2), none)
+    yield "the largest came before", -np.abs(mixed) - 1, after
+
+
+@judged
+def handed(answer: Callable[[list[int], int, int], list[int]]) -> str:
+    """``answer(lengths, blocks, ahead)``: when each block has made its last tile.
+
+    Made-up lists, the shortest first; then how long blocks are idle in kernel g, and asked later.
+    """
+    draw = random.Random(197)
+
+    def cases() -> Iterator[Case]:
+        for i in range(60):
+            given = [draw.randint(1, 9) for _ in range(draw.randint(1, 2 + i // 2))]
+            blocks, ahead = draw.randint(1, 2 + i // 10), draw.choice([0, 1, 1, 2])
+            yield (given, blocks, ahead), handed_out.done(given, blocks, ahead)
+
+    def words(given: list[int], blocks: int, ahead: int) -> str:
+        return f"tiles of {given} handed to {blocks} blocks, {ahead} ahead,"
+
+    agree(answer, cases(), words, "lists")
+    tiles = handed_out.lengths(64, 1024)
+    early, late = (100 * handed_out.idle(answer(tiles, 132, ahead)) for ahead in (1, 0))
+    return f"60 lists; heads of 64, 1,024 tokens: idle {early:.1f} per cent, asked later {late:.1f}"

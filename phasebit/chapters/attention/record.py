@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 
 from phasebit import measure, toolchain
-from phasebit.chapters.attention import attention_controls, flash_3, launched, narrow_heads, waits
+from phasebit.chapters.attention import (
+    attention_controls,
+    flash_3,
+    last_done,
+    launched,
+    narrow_heads,
+    waits,
+)
 from phasebit.chapters.attention.rungs import (
     FLASH_3,
     HEADS,
@@ -36,7 +43,7 @@ from phasebit.instruments.beside_torch import Launch
 
 NAME = "attention"
 STAMPS = "attention_stamps"
-FURTHER = (attention_controls.NAME, STAMPS, narrow_heads.NAME, waits.NAME)
+FURTHER = (attention_controls.NAME, STAMPS, narrow_heads.NAME, waits.NAME, last_done.NAME)
 
 _ROUNDS, _REST, _WARM, _EACH = 6, 0.01, 2, 4
 _STAMPED = 4096  # tokens of the launch that is stamped
@@ -61,6 +68,7 @@ def record() -> dict[str, Any]:
     measure.save(attention_controls.record())
     measure.save(narrow_heads.record())
     measure.save(waits.record())
+    measure.save(last_done.record())
     torch = beside_torch.torch_here(NAME)
     texts = {name: text(name) for name in (*LADDER, *VARIANTS)}
     texts |= {f"stamps {name}": stamped(name) for name in STAMPED}

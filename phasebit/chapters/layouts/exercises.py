@@ -84,22 +84,6 @@ def _layout(given: Any, shape: tuple[int, ...]) -> list[int]:
 
 
 @judged
-def transposed(answer: Callable[[int, int, int], Any]) -> str:
-    """``answer(m, k, pad)``: the layout of a tile (m, k), stored k by k, with rows padded."""
-    draw = random.Random(100)
-    for _ in range(30):
-        m, k, pad = draw.randint(1, 40), draw.randint(1, 12), draw.randint(0, 8)
-        got = _layout(ask(answer, m, k, pad), (m, k))
-        for i, offset in enumerate(got):
-            if offset != i // m * (m + pad) + i % m:
-                raise Wrong(
-                    f"for m = {m}, k = {k}, pad = {pad} element ({i % m}, {i // m}) is at "
-                    f"{i // m * (m + pad) + i % m}, not {offset}"
-                )
-    return "30 tiles"
-
-
-@judged
 def packed(answer: Callable[[int, int, int, int], Any]) -> str:
     """``answer(rows, cols, tile_rows, tile_cols)``: a matrix stored tile after tile.
 

@@ -1,4 +1,4 @@
-"""What the record of *Layouts* says of packed operands, as tables and a picture."""
+"""What the records of *Layouts* say of packed operands, as tables and a picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from phasebit import draw, measure
 from phasebit.chapters.layouts import layouts_controls, packed_tiles
-from phasebit.chapters.layouts.packed_operands import ASKED
+from phasebit.chapters.layouts.layouts_interleaved import ANEW, COPY, FIRST, PACKED
+from phasebit.chapters.layouts.packed_operands import ASKED, VENDOR, VENDOR_DENSE
 from phasebit.draw import Picture
 
 Record = dict[str, Any]
@@ -120,52 +121,67 @@ def brought(controls: Record, record: Record) -> measure.Table:
 
 
 def when_it_pays(record: Record) -> Picture:
-    """Time with the copy over time in place; prints what a rule of one price and one gain says.
+    """Time with the copy over time in place, with the loop written anew; prints a rule's verdicts.
 
-    Price and gain are taken from the most columns, which do not count among the cases.
+    The rule has one price and one gain for each interleaving. They are taken from the most columns,
+    which do not count among the cases.
     """
-    took_all, ratio, right = interleaved(record), {}, []
+    took_all, ratio, verdicts = interleaved(record), {}, []
     for s in TOGETHER:
         took = {n: took_all[s, 128 * n] for n in COLUMNS}
-        ratio[f"{s} interleaved"] = [
-            took[n]["copy and packed"] / took[n]["strided"] for n in COLUMNS
-        ]
+        ratio[f"{s} interleaved"] = [took[n][PACKED] / took[n][ANEW] for n in COLUMNS]
         most = took[COLUMNS[-1]]
-        saved = (most["strided"] - most["copy and packed"] + most["copy"]) / COLUMNS[-1]
-        pays = [n for n in COLUMNS if took[n]["copy and packed"] < took[n]["strided"]]
-        right += [(n > most["copy"] / saved) == (n in pays) for n in COLUMNS[:-1]]
-        print(f"{s:2} interleaved: copy {most['copy']:3.0f} µs, a column saves {saved:.0f} µs: "
-              f"from {most['copy'] / saved:.1f} columns on; measured: {pays[0]}")  # fmt: skip
-    judged = f"{sum(right)} of {len(right)} cases"
-    print(f"up to {COLUMNS[-2]} columns the rule decides right in {judged}")
+        saved = (most[ANEW] - most[PACKED] + most[COPY]) / COLUMNS[-1]
+        pays = [n for n in COLUMNS if took[n][PACKED] < took[n][ANEW]]
+        verdicts += [(n > most[COPY] / saved, n in pays) for n in COLUMNS[:-1]]
+        print(f"{s:2} interleaved: copy {most[COPY]:3.0f} µs, a column saves {saved:4.1f} µs: "
+              f"from {most[COPY] / saved:4.1f} columns on; "
+              f"measured: {f'from {pays[0]}' if pays else 'never'}")  # fmt: skip
+    right, never = (sum(said == paid for said, paid in cases)
+                    for cases in (verdicts, [(False, paid) for _, paid in verdicts]))  # fmt: skip
+    print(f"up to {COLUMNS[-2]} columns the rule decides right in {right} of {len(verdicts)} "
+          f"cases; never to pack, in {never}")  # fmt: skip
     return draw.curves(
-        COLUMNS, ratio, x_label="columns of blocks, 128 wide", evenly=True, from_zero=False,
-        y_label="time with copy / in place",
-        title="Packing A, with its copy, beside the first loop in place (H200, f32)",
+        COLUMNS, ratio, x_label="columns of blocks, 128 wide; below 1 packing pays", evenly=True,
+        from_zero=False, y_label="time with copy / in place",
+        title=f"Packing A, with its copy, beside the better loop, {measure.source(record)}",
     )  # fmt: skip
 
 
-def beside_the_vendor(record: Record) -> Picture:
-    """cuBLAS with its copy over our kernel in place; prints where that wins, and the copies."""
+def slower(record: Record, n: int = 1024) -> None:
+    """Print how much slower each interleaving is than a dense A: both loops, and from tiles."""
     took_all = interleaved(record)
-    ratio = {f"N = {128 * n}": [took_all[s, 128 * n]["cuBLAS"] / took_all[s, 128 * n]["strided"]
+
+    def more(s: int, way: str) -> str:
+        mine, dense = (took[way] - (took[COPY] if way == PACKED else 0)
+                       for took in (took_all[s, n], took_all[1, n]))  # fmt: skip
+        return f"{mine / dense - 1:5.1%}"
+
+    print(f"N = {n}, slower than a dense A:")
+    for s in TOGETHER[1:]:
+        print(f"{s:2} interleaved: in place {more(s, FIRST)} (first loop), {more(s, ANEW)} "
+              f"(loop written anew); from tiles {more(s, PACKED)}")  # fmt: skip
+
+
+def beside_the_vendor(record: Record) -> Picture:
+    """cuBLAS and its copy over our better loop in place; prints where that wins, and the copies."""
+    took_all = interleaved(record)
+    ratio = {f"N = {128 * n}": [took_all[s, 128 * n][VENDOR] / took_all[s, 128 * n][ANEW]
                                 for s in TOGETHER] for n in COLUMNS}  # fmt: skip
-    wins = [key for key, took in took_all.items() if took["strided"] < took["cuBLAS"]]
-    print("in place is faster:", "; ".join(f"{s} interleaved, N = {n}" for s, n in wins))
-    for s, n in wins[:1]:
-        took = took_all[s, n]
-        copy = took["cuBLAS"] - took["cuBLAS, A dense"]
-        print(f"there, N = {n}: in place {took['strided']:.0f} µs; cuBLAS {took['cuBLAS']:.0f} µs, "
-              f"of which its copy takes {copy:.0f}")  # fmt: skip
+    for (s, n), took in took_all.items():
+        if took[ANEW] < took[VENDOR]:
+            print(f"{s:2} interleaved, N = {n}: in place {took[ANEW]:.0f} µs; cuBLAS "
+                  f"{took[VENDOR]:.0f} µs, of which its copy takes "
+                  f"{took[VENDOR] - took[VENDOR_DENSE]:.0f}")  # fmt: skip
     most = 128 * COLUMNS[-1]
     for s in TOGETHER[1:]:
         took = took_all[s, most]
-        copy = took["cuBLAS"] - took["cuBLAS, A dense"]
-        print(f"{s:2} interleaved, N = {most}: torch's copy {copy:.0f} µs, ours {took['copy']:.0f}")
+        copy = took[VENDOR] - took[VENDOR_DENSE]
+        print(f"{s:2} interleaved, N = {most}: torch's copy {copy:.0f} µs, ours {took[COPY]:.0f}")
     return draw.curves(
         TOGETHER, ratio, x_label="interleaved; above 1 in place is faster", evenly=True,
         y_label="time of cuBLAS / in place",
-        title=f"cuBLAS and its copy, {measure.source(record)}",
+        title=f"cuBLAS in f32, with its copy, {measure.source(record)}",
     )  # fmt: skip
 
 
@@ -173,7 +189,6 @@ def rows_far_apart(record: Record) -> None:
     """Print the times of one product whose rows lie at several distances: least and most."""
     took = {entry["name"]: _medians(entry) for entry in record["alone"]}
     print(f"{measure.source(record)}; A of 2048 × 1024 as", ", ".join(took))
-    ways = {"strided": "in place", "copy and packed": "copy and packed", "cuBLAS": "cuBLAS"}
-    for way, words in ways.items():
+    for way in (PACKED, VENDOR):
         times = [each[way] for each in took.values()]
-        print(f"{words:>15}: {min(times):.0f} to {max(times):.0f} µs")
+        print(f"{way:>15}: {min(times):.0f} to {max(times):.0f} µs")

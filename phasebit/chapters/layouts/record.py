@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.layouts import layouts_controls, packed_operands
+from phasebit.chapters.layouts import layouts_controls, layouts_interleaved, packed_operands
 from phasebit.instruments import beside_torch, programs
 
 NAME = "layouts"
-FURTHER = (layouts_controls.NAME,)
+FURTHER = (layouts_controls.NAME, layouts_interleaved.NAME)
 """Records that are saved beside this one."""
 
 
@@ -28,6 +28,7 @@ def record() -> dict[str, Any]:
     checked = {"packing": programs.output(programs.kernel("layouts/packing")).strip()}
     seed = torch.seed()
     measure.save(layouts_controls.record())
+    measure.save(layouts_interleaved.record())
     return {
         "benchmark": NAME,
         **facts,

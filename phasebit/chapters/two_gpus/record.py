@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from phasebit import edits, files, measure, process, toolchain
-from phasebit.chapters.two_gpus import broken_links, ranks
+from phasebit.chapters.two_gpus import broken_links, ranks, scatter_parts
 from phasebit.instruments import beside_torch, programs
 
 NAME = "two_gpus"
-FURTHER = (broken_links.NAME,)
+FURTHER = (broken_links.NAME, scatter_parts.NAME)
 GPUS = 2
 FOLDER = "two_gpus"
 SHAPES = (8192, 8192, 8192), (8192, 7168, 4096), (4096, 4096, 4096)
@@ -70,7 +70,8 @@ def link() -> dict[str, float]:
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's two GPUs. What becomes of slips is saved beside it.
+    """Measure on this machine's two GPUs. What becomes of slips, and what each part of a
+    reduce-scatter costs, is saved beside it.
 
     Raises :class:`toolchain.CudaError` when there are no two GPUs or no torch, or when a kernel
     fails or is wrong.
@@ -80,6 +81,7 @@ def record() -> dict[str, Any]:
     if torch.cuda.device_count() < 2:
         raise toolchain.CudaError("two_gpus is measured on two GPUs, and this machine has one")
     measure.save(broken_links.record())
+    measure.save(scatter_parts.record())
     with ThreadPoolExecutor(8) as pool:
         built = dict(zip(texts(), pool.map(build, texts()), strict=True))
     return {

@@ -6,22 +6,23 @@ import re
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.warpgroup_products import beside_copies, narrow
+from phasebit.chapters.warpgroup_products import asking, beside_copies, narrow
 from phasebit.instruments import programs
 
 NAME = "warpgroup_products"
-FURTHER = (narrow.NAME, beside_copies.NAME)
+FURTHER = (narrow.NAME, beside_copies.NAME, asking.NAME)
 
 
 def record() -> dict[str, Any]:
-    """Measure on this machine's GPU, and save what narrow instructions cost,
-    and what copies beside the products do to both.
+    """Measure on this machine's GPU, and save what narrow instructions cost, what copies beside
+    the products do to both, and which instructions of the thread that asks for them do.
 
     Raises :class:`toolchain.CudaError` when there is none.
     """
     facts = measure.facts()
     measure.save(narrow.record())
     measure.save(beside_copies.record())
+    measure.save(asking.record())
     rates: dict[tuple[str, ...], list[float]] = {}
     said = programs.output(programs.kernel(f"{NAME}/rate"), "time")
     pattern = r"^⏱ N=(\d+) A=(\w+) groups=(\d) pending=(\d) (\S+)$"

@@ -72,7 +72,13 @@ class Module:
         if len(matches) != 1:
             known = ", ".join(apart(self.kernels)) or "none"
             what = "no kernel" if not matches else "more than one kernel"
-            raise LaunchError(f"this module has {what} called {name!r}; it has: {known}")
+            remedy = ""
+            if not matches and "<" in name:
+                remedy = (
+                    "; a template is there as the source names it: "
+                    f"template __global__ void {name.split('<')[0]}<...>(...);"
+                )
+            raise LaunchError(f"this module has {what} called {name!r}; it has: {known}{remedy}")
         return self.syntax.functions[matches[0]]
 
     def _place_variables(self) -> None:

@@ -129,8 +129,9 @@ class Order:
         """
         s = self.shadows[batch]
         known = np.zeros(s.clock.shape[1], I4)
-        fenced = s.init_fenced[lanes] > 0
-        known[s.inits + s.threads(lanes)] = np.where(fenced, self.machine.now, 0)
+        if s.inits < s.wide:  # in a cluster of several blocks
+            fenced = s.init_fenced[lanes] > 0
+            known[s.inits + s.threads(lanes)] = np.where(fenced, self.machine.now, 0)
         known[s.fences :] = s.clock[lanes, s.fences :].max(axis=0)
         return known
 

@@ -5,6 +5,7 @@ Source: CUDA C++ Programming Guide, formatted output, assertion, dynamic global 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ from phasebit.emulator.machine.group import Group
 from phasebit.emulator.ptx.placement import GLOBAL_BASE, LOCAL_BASE, WINDOW_SHIFT
 
 _SPEC = re.compile(
-    r"%(%|([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp]))"
+    r"%(%|([-+ #0]*)(\*|\d+)?(\.(?:\*|\d*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp]))"
 )
 
 
@@ -29,7 +30,10 @@ def _read(g: Group, lane: int, address: int, size: int) -> bytes:
     else:
         start = address - GLOBAL_BASE
     if not 0 <= start < len(memory.u1):
-        raise OutOfBounds("printf reads the invalid address {:#x}", address)
+        raise OutOfBounds(
+            "printf reads the invalid address {:#x}: {}; {}",
+            address, batch.describe(np.array([lane])), batch.machine.where(g),
+        )  # fmt: skip
     return memory.u1[start : start + size].tobytes()
 
 
@@ -74,27 +78,75 @@ def _format(g: Group, lane: int, text: str, data: bytes) -> str:
         if match.group(1) == "%":
             return "%"
         flags, width, precision, length, kind = match.group(2, 3, 4, 5, 6)
-        if width == "*":
-            width = str(int(take(4, "i4")))
-        if precision == "*":
-            precision = str(int(take(4, "i4")))
-        spec = f"%{flags or ''}{width or ''}{'.' + precision if precision is not None else ''}"
+        wide = int(take(4, "i4")) if width == "*" else int(width or 0)
+        digits = None
+        if precision:
+            digits = int(take(4, "i4")) if precision == ".*" else int(precision[1:] or 0)
         long = length in ("l", "ll", "z", "j", "t")
+        value: Any
         if kind in "di":
-            return f"{spec}d" % int(take(8, "i8") if long else take(4, "i4"))
-        if kind in "ouxX":
+            value = int(take(8, "i8") if long else take(4, "i4"))
+        elif kind in "ouxX":
             value = int(take(8, "u8") if long else take(4, "u4"))
-            return f"{spec}{'d' if kind == 'u' else kind}" % value
-        if kind == "c":
-            return f"{spec}s" % chr(int(take(4, "u4")) & 0xFF)
-        if kind == "s":
-            return f"{spec}s" % _string(g, lane, int(take(8, "u8")))
-        if kind == "p":
-            return f"{spec}s" % hex(int(take(8, "u8")))
-        number = float(take(8, "f8"))
-        return number.hex() if kind in "aA" else f"{spec}{kind}" % number
+        elif kind == "c":
+            value = chr(int(take(4, "u4")) & 0xFF)
+        elif kind == "s":
+            value = _string(g, lane, int(take(8, "u8")))[:digits]
+        elif kind == "p":
+            value = hex(int(take(8, "u8")))
+        else:
+            value = float(take(8, "f8"))
+        return _written(flags, wide, digits, kind, value)
 
     return _SPEC.sub(replace, text)
+
+
+def _written(flags: str, width: int, digits: int | None, kind: str, value: float | str) -> str:
+    """A value as C's printf writes it: a sign, a prefix, what it is, and what fills the width."""
+    if isinstance(value, str):
+        return value.ljust(width) if "-" in flags else value.rjust(width)
+    sign, prefix, fill = "", "", "0" in flags
+    if kind not in "ouxX":
+        sign = "-" if math.copysign(1, value) < 0 else "+" if "+" in flags else " " * (" " in flags)
+    if isinstance(value, int):
+        text = format(abs(value), kind.translate({ord("i"): "d", ord("u"): "d"}))
+        text = "" if digits == 0 == value else text.rjust(digits or 0, "0")
+        fill = fill and digits is None
+        if "#" in flags and kind in "xX" and value:
+            prefix = f"0{kind}"
+        elif "#" in flags and kind == "o" and not text.startswith("0"):
+            text = f"0{text}"
+    elif not math.isfinite(value):
+        text, fill = (f"%{kind}" if kind not in "aA" else "%f") % abs(value), False
+        text = text.upper() if kind == "A" else text
+    elif kind in "aA":
+        prefix, text = "0x", _hexadecimal(abs(value), digits, "#" in flags)
+        if kind == "A":
+            prefix, text = "0X", text.upper()
+    else:
+        point = "#" * ("#" in flags)
+        text = f"%{point}.{6 if digits is None else digits}{kind}" % abs(value)
+    if fill and "-" not in flags:
+        text = text.rjust(width - len(sign + prefix), "0")
+    text = sign + prefix + text
+    return text.ljust(width) if "-" in flags else text.rjust(width)
+
+
+def _hexadecimal(number: float, digits: int | None, point: bool) -> str:
+    """A number as C's ``%a`` writes it: as many digits as it needs, or as are asked for."""
+    mantissa, exponent = number.hex()[2:].split("p")
+    whole, _, behind = mantissa.partition(".")
+    if digits is None:
+        behind = behind.rstrip("0")
+    elif digits >= len(behind):
+        behind = behind.ljust(digits, "0")
+    else:  # to the nearest, to an even one between two
+        unit = 16 ** (len(behind) - digits)
+        rounded, rest = divmod(int(whole + behind, 16), unit)
+        rounded += 2 * rest > unit or (2 * rest == unit and rounded % 2)
+        written = f"{rounded:0{1 + digits}x}"
+        whole, behind = written[: len(written) - digits], written[len(written) - digits :]
+    return f"{whole}{'.' if behind or point else ''}{behind}p{exponent}"
 
 
 def assert_fail(g: Group, arguments: list[int], results: list[int]) -> None:

@@ -106,9 +106,13 @@ def _arrive_at(g: Group, site: BarrierSite, count: int, what: str, lanes: Array)
             token = site.operate(g, what, fit * count)
             threads -= fit
         else:
-            if what == "arrive_expect_tx":
+            if "expect_tx" in what:
                 site.announces(count)
-            token = site.operate(g, what, count)
+            if what == "arrive_drop_expect_tx":
+                site.operate(g, "expect_tx", count)
+                token = site.operate(g, "arrive_drop", 1)
+            else:
+                token = site.operate(g, what, count)
             threads -= 1
     return token
 
@@ -140,6 +144,16 @@ def arrive_drop(
 ) -> Value:  # fmt: skip
     """mbarrier.arrive_drop: arrive, and be expected no more."""
     return _arrive(g, address, space, count, "arrive_drop", sem, scope)
+
+
+@effect("mbarrier.arrive_drop.expect_tx", "a u32 -> b64", B64, section="9.7.13.15.14",
+        options=SCOPED)  # fmt: skip
+def arrive_drop_expect_tx(
+    g: Group, address: Value, nbytes: Value, *, space: str = "generic", sem: str = "release",
+    scope: str = "cta",
+) -> Value:  # fmt: skip
+    """mbarrier.arrive_drop.expect_tx: expect bytes of copies, arrive, and be expected no more."""
+    return _arrive(g, address, space, nbytes, "arrive_drop_expect_tx", sem, scope)
 
 
 @effect("mbarrier.arrive.expect_tx", "a u32 -> b64", B64, section="9.7.13.15.13",

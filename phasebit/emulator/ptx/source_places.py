@@ -33,7 +33,7 @@ class SourcePlaces:
             if token.text == ".file":
                 number, name = tokens[place + 1 : place + 3]
                 if number.kind == "int" and name.kind == "string":
-                    names[integer(number.text)] = name.text[1:-1]
+                    names[integer(number.text)] = _unescaped(name.text[1:-1])
         return names
 
     def generated(self, start: int) -> bool:
@@ -132,3 +132,15 @@ def _inline(text: str) -> list[int]:
 
 
 __all__ = ["SourcePlaces"]
+
+
+def _unescaped(text: str) -> str:
+    """A name as its file has it: compilers write what is not ASCII as octal numbers of bytes."""
+    if "\\" not in text:
+        return text
+    numbers = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+    plain = re.sub(r'\\([\\"])', r"\1", numbers)
+    try:
+        return plain.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return plain

@@ -22,8 +22,23 @@ static cudaError_t allocate(void **pointer, size_t size, enum space space) {
     return cudaSuccess;
 }
 
+/* Memory that a capture asked for belongs to its graph: each launch of the graph finds it at the
+ * same address. It is kept until the program ends, whoever gives it back. */
+struct of_graph {
+    void *pointer;
+    struct of_graph *next;
+};
+static struct of_graph *of_graphs;
+
+static bool belongs_to_graph(const void *pointer) {
+    for (struct of_graph *each = of_graphs; each; each = each->next)
+        if (each->pointer == pointer)
+            return true;
+    return false;
+}
+
 static cudaError_t release(void *pointer, uint64_t spaces) {
-    if (!pointer)
+    if (!pointer || belongs_to_graph(pointer))
         return cudaSuccess;
     uint64_t answer[2]; /* size, space */
     uint64_t words[2 + MOST_CALLERS] = {(uint64_t)pointer, spaces};
@@ -96,9 +111,16 @@ API cudaError_t cudaFreeHost(void *pointer) {
  * asked for or given back now is asked for or given back after the work before it. */
 API cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream) {
     ENTER();
-    if (!find_stream(stream))
+    struct stream *in = find_stream(stream);
+    if (!in)
         return fail(cudaErrorInvalidResourceHandle);
-    return fail(allocate(pointer, size, SPACE_DEVICE));
+    cudaError_t error = allocate(pointer, size, SPACE_DEVICE);
+    if (!error && in->capture && *pointer) {
+        struct of_graph *kept = malloc(sizeof *kept);
+        *kept = (struct of_graph){*pointer, of_graphs};
+        of_graphs = kept;
+    }
+    return fail(error);
 }
 
 API cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t size, cudaMemPool_t pool,
@@ -111,8 +133,11 @@ API cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t size, cudaMemPool
 
 API cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
     ENTER();
-    if (!find_stream(stream))
+    struct stream *in = find_stream(stream);
+    if (!in)
         return fail(cudaErrorInvalidResourceHandle);
+    if (in->capture && pointer && !belongs_to_graph(pointer))
+        return missing("cudaFreeAsync of other memory than its own in a stream capture");
     return fail(release(pointer, 1 << SPACE_DEVICE));
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phasebit import measure
-from phasebit.chapters.attention import attend, narrow_heads, view
+from phasebit.chapters.attention import attend, controls_view, narrow_heads
 from phasebit.edits import replace_once
 from phasebit.emulator import Schedule
 
@@ -39,7 +39,7 @@ def test_queries_of_another_group_are_noticed() -> None:
 
 def test_what_the_page_says() -> None:
     record = measure.read(narrow_heads.NAME)
-    table = {row[0]: [float(cell) for cell in row[2:]] for row in view.narrow(record).rows}
+    table = {row[0]: [float(cell) for cell in row[2:]] for row in controls_view.narrow(record).rows}
     names = [*table]
     assert names == [narrow_heads.LAST, *narrow_heads.TRIED]
     assert [(each["causal"], each["sequence"]) for each in record["times"]] == [
@@ -54,5 +54,5 @@ def test_what_the_page_says() -> None:
 
 @pytest.mark.nvcc
 def test_what_is_spilled() -> None:
-    spilled = {name: view.spilled(name, 64) for name in narrow_heads.TRIED}
+    spilled = {name: controls_view.spilled(name, 64) for name in narrow_heads.TRIED}
     assert spilled.pop("Q in registers") > 0 and not any(spilled.values())

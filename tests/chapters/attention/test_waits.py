@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phasebit import measure
-from phasebit.chapters.attention import attend, softmax_alone, view, waits
+from phasebit.chapters.attention import attend, controls_view, softmax_alone, waits
 from phasebit.launching.launch import compile
 
 PINNED = [name for name in waits.ORDERS if waits.PINNED in name]
@@ -93,7 +93,7 @@ def test_sums_that_wrapped() -> None:
 def test_the_table_of_orders_names_each_once_and_has_numbers_alone(kernel: str) -> None:
     """A unit in the first row's cells, or the kernel's name in each row, did not fit a phone."""
     names = [kernel, *(name for name in PINNED if name.startswith(kernel))]
-    found = view.orders(measure.read("attention_waits"), names)
+    found = controls_view.orders(measure.read("attention_waits"), names)
     said = [row[0] for row in found.rows]
     assert said[0] == kernel and len({*said}) == 3
     assert not any(name.startswith(kernel) for name in said[1:])

@@ -40,8 +40,8 @@ def test_tiles_take_a_quarter_of_the_loads() -> None:
     assert moved.strided_conflicts > 0 == moved.packed_conflicts
 
 
-def test_an_h200_counts_the_sectors_of_the_formula_and_takes_no_longer() -> None:
-    """*Layouts*: the count is right, and eight times the sectors hardly cost time."""
+def test_an_h200_counts_the_sectors_of_the_formula() -> None:
+    """*Layouts*: the count is right, and eight times the sectors hardly cost the first loop."""
     record = measure.read("layouts")
     for counted in record["interleaved_counted"]:
         s, (m, n, k) = counted["interleaved"], counted["shape"]

@@ -13,14 +13,15 @@ from phasebit.emulator import Interleavings, LaunchError, Module, every_order
 from phasebit.emulator.interleavings import searching
 from phasebit.launching import order_timeline
 from phasebit.launching.launch import compile
+from tests.emulator import saved
 
-pytestmark = pytest.mark.nvcc
 CUDA = Path(__file__).with_name("orders.cu")
 
 
 @pytest.fixture(scope="module")
 def orders() -> Module:
-    return Module(compile(CUDA, "sm_90a").ptx)
+    """As it was compiled once, so that no nvcc is needed."""
+    return Module(saved.module("orders").ptx)
 
 
 def ints(*values: int) -> np.ndarray[Any, Any]:
@@ -47,6 +48,13 @@ CASES: dict[str, tuple[int, list[Any]]] = {
     "hopes_0": (64, [ints(0)]),
     "hopes_1": (64, [ints(0)]),
 }
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", ["ring", "copies", "lost_wake_up"])
+def test_what_this_nvcc_makes_of_it_is_the_same(orders: Module, name: str) -> None:
+    one, other = (search(module, name) for module in (orders, Module(compile(CUDA, "sm_90a").ptx)))
+    assert (one.headline, rules(one), one.results) == (other.headline, rules(other), other.results)
 
 
 def search(orders: Module, name: str, **how: Any) -> Interleavings:
@@ -198,6 +206,7 @@ def test_a_launch_that_cannot_be_is_refused(orders: Module) -> None:
         every_order(orders["adds"], 1, 32, [])
 
 
+@pytest.mark.nvcc
 def test_a_failure_before_any_step_is_drawn() -> None:
     source = "__global__ void k(int* x) { *x = threadIdx.x; }"
     found = every_order(Module(compile(source, "sm_90a").ptx)["k"], 1, 2, [ints(0)])

@@ -1,0 +1,1 @@
+"""*Attention: what binds*: checks; its kernels, tables and pictures are *Attention*'s."""

@@ -1,0 +1,81 @@
+"""The barriers of a block: counts, kinds and misuse, each with its sentence (PTX ISA 9.7.13.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phasebit.emulator.errors import EmulatorError
+from phasebit.launching.launch import Module
+
+TEXT = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<9>; .reg .b64 %d<4>; .reg .pred %p<6>;
+    ld.param.u64 %d1, [out];
+    mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; and.b32 %r3, %r1, 31;
+    setp.eq.u32 %p1, %r2, 0; setp.lt.u32 %p2, %r3, 5; mov.u32 %r5, 0;
+    BODY
+    mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r5;
+    ret;
+}
+"""
+
+
+def ran(body: str, threads: int = 64) -> tuple[list[int], list[str], str]:
+    """What threads store, what is found, and how a launch that failed ended."""
+    out = np.zeros(threads, np.uint32)
+    run = Module(TEXT.replace("BODY", body))["k"].launch(1, threads, [out], on_fault="report",
+                                                       raises=False)  # fmt: skip
+    return out.tolist(), [f"{each.rule}: {each.message}" for each in run.findings], str(run)
+
+
+@pytest.mark.parametrize(("body", "value"), [
+    ("bar.sync 0; mov.u32 %r5, 1;", 1), ("bar.sync 15, 64; mov.u32 %r5, 1;", 1),
+    ("bar.red.popc.u32 %r5, 0, %p2;", 10), ("bar.red.popc.u32 %r5, 0, !%p2;", 54),
+    ("bar.red.and.pred %p3, 0, %p2; selp.u32 %r5, 1, 2, %p3;", 2),
+    ("bar.red.or.pred %p3, 0, %p2; selp.u32 %r5, 1, 2, %p3;", 1),
+    ("setp.ge.u32 %p4, %r3, 0; bar.red.and.pred %p3, 1, 64, %p4; selp.u32 %r5, 1, 2, %p3;", 1),
+    ("@%p1 bar.sync 1, 32; @!%p1 bar.sync 2, 32; mov.u32 %r5, 1;", 1),
+    ("@%p1 bra A; bar.sync 1, 64; bra B; A: bar.arrive 1, 64; B: mov.u32 %r5, 1;", 1),
+])  # fmt: skip
+def test_what_barriers_give(body: str, value: int) -> None:
+    values, found, _ = ran(body)
+    assert values == [value] * 64 and found == []
+
+
+@pytest.mark.parametrize(("body", "says"), [
+    ("bar.sync 0, 33;", "barrier 0 is told to wait for 33 threads by warp 0 of block 0: the "
+     "number must be a multiple of 32; at "),
+    ("mov.u32 %r6, 0; bar.sync 3, %r6;", "barrier 3 is told to wait for 0 threads by "),
+    ("@%p1 bra A; bar.sync 0, 64; bra B; A: bar.red.popc.u32 %r5, 0, 64, %p2; B:",
+     "barrier 0 is used by "),
+])  # fmt: skip
+def test_what_barriers_do_not_take(body: str, says: str) -> None:
+    with pytest.raises(EmulatorError) as raised:
+        Module(TEXT.replace("BODY", body))["k"].launch(1, 64, [np.zeros(64, np.uint32)])
+    assert says in str(raised.value)
+
+
+def deadlock(body: str, threads: int = 64) -> str:
+    with pytest.raises(EmulatorError) as raised:
+        Module(TEXT.replace("BODY", body))["k"].launch(1, threads, [np.zeros(threads, np.uint32)])
+    return str(raised.value)
+
+
+def test_a_barrier_that_waits_for_somebody_says_for_whom() -> None:
+    said = deadlock("@%p1 bar.sync 1, 64; @!%p1 bar.sync 2, 64;").splitlines()
+    assert said[0] == "deadlock: every thread waits and nothing is left that could wake one"
+    assert said[1].startswith("  warp 0 of block 0 wait for barrier 1: ")
+    assert said[2] == (
+        "    32 of 64 threads have arrived: warp 0 of block 0; not here: warp 1 of block 0"
+    )
+    assert said[3].startswith("  warp 1 of block 0 wait for barrier 2: ")
+
+
+def test_a_barrier_waits_for_all_that_live() -> None:
+    values, found, _ = ran("@%p1 exit; bar.sync 0; mov.u32 %r5, 7;")
+    assert values == [0] * 32 + [7] * 32 and found == []

@@ -1,0 +1,233 @@
+"""What orders two accesses and what does not: each way to synchronise, right and a little wrong.
+
+All in PTX, so that no compiler is needed. The first thread makes an access and tells of it; the
+second hears of it and makes the other. Source: PTX ISA 8.7 to 8.9, 9.7.13.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from phasebit.launching.launch import Module
+
+HEAD = """
+.version 8.0
+.target sm_90
+.address_size 64
+"""
+FLAGS = (
+    HEAD
+    + """
+.visible .entry k(.param .u64 p)
+{
+    .shared .align 4 .b32 data_s; .shared .align 4 .b32 flag_s;
+    .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<5>;
+    ld.param.u64 %d1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;
+    mov.b32 %r3, 7; mov.b32 %r6, 1;
+    mad.lo.u32 %r4, %r2, 32, %r1;
+    setp.eq.u32 %p1, %r4, 0; setp.eq.u32 %p2, %r4, 32;
+    @%p1 bra FIRST;
+    @%p2 bra SECOND;
+    ret;
+FIRST:
+    ONE
+    TELL
+    ret;
+SECOND:
+    HEAR
+    TWO
+    ret;
+}
+"""
+)
+STORE, LOAD = "st.SPACE.u32 [DATA], %r3;", "ld.SPACE.u32 %r5, [DATA];"
+SPIN = "AGAIN: {} setp.ne.u32 %p3, %r7, 1; @%p3 bra AGAIN; {}"
+
+TELLS = {  # how the first thread tells, and whether that publishes what it did before
+    "st.release.{s}.{x}.u32 [FLAG], %r6;": True,
+    "st.relaxed.{s}.{x}.u32 [FLAG], %r6;": False,
+    "st.volatile.{x}.u32 [FLAG], %r6;": False,
+    "fence.acq_rel.{s}; st.relaxed.{s}.{x}.u32 [FLAG], %r6;": True,
+    "fence.sc.{s}; st.relaxed.{s}.{x}.u32 [FLAG], %r6;": True,
+    "membar.gl; st.volatile.{x}.u32 [FLAG], %r6;": True,
+    "st.relaxed.{s}.{x}.u32 [FLAG], %r6; fence.acq_rel.{s};": False,
+    "red.release.{s}.{x}.add.u32 [FLAG], 1;": True,
+    "red.relaxed.{s}.{x}.add.u32 [FLAG], 1;": False,
+    "atom.acq_rel.{s}.{x}.exch.b32 %r8, [FLAG], 1;": True,
+    "atom.release.{s}.{x}.cas.b32 %r8, [FLAG], 0, 1;": True,
+    "atom.acquire.{s}.{x}.exch.b32 %r8, [FLAG], 1;": False,
+    "fence.acq_rel.{s}; atom.relaxed.{s}.{x}.exch.b32 %r8, [FLAG], 1;": True,
+}
+HEARS = {  # how the second hears, and whether it may count on what was published
+    SPIN.format("ld.acquire.{s}.{x}.u32 %r7, [FLAG];", ""): True,
+    SPIN.format("ld.relaxed.{s}.{x}.u32 %r7, [FLAG];", ""): False,
+    SPIN.format("ld.volatile.{x}.u32 %r7, [FLAG];", ""): False,
+    SPIN.format("ld.relaxed.{s}.{x}.u32 %r7, [FLAG];", "fence.acq_rel.{s};"): True,
+    SPIN.format("ld.volatile.{x}.u32 %r7, [FLAG];", "membar.gl;"): True,
+    SPIN.format("fence.acq_rel.{s}; ld.relaxed.{s}.{x}.u32 %r7, [FLAG];", ""): False,
+    SPIN.format("atom.acquire.{s}.{x}.add.u32 %r7, [FLAG], 0;", ""): True,
+    SPIN.format("atom.acq_rel.{s}.{x}.add.u32 %r7, [FLAG], 0;", ""): True,
+    SPIN.format("atom.relaxed.{s}.{x}.add.u32 %r7, [FLAG], 0;", ""): False,
+    SPIN.format("atom.release.{s}.{x}.add.u32 %r7, [FLAG], 0;", ""): False,
+    SPIN.format("atom.relaxed.{s}.{x}.add.u32 %r7, [FLAG], 0;", "fence.sc.{s};"): True,
+}
+TELL, HEAR = next(iter(TELLS)), next(iter(HEARS))
+
+
+def rules(
+    tell: str, hear: str, *, one: str = STORE, two: str = LOAD, space: str = "global",
+    scope: str = "gpu", blocks: int = 1, schedule: str = "late", seed: int = 0,
+) -> list[str]:  # fmt: skip
+    """The rules that are broken; the two threads are of two warps, or of two blocks."""
+    text = FLAGS.replace("ONE", one).replace("TWO", two)
+    text = text.replace("TELL", tell.format(s=scope, x=space))
+    text = text.replace("HEAR", hear.format(s=scope, x=space)).replace("SPACE", space)
+    places = ("%d1", "%d1+128") if space == "global" else ("data_s", "flag_s")
+    text = text.replace("DATA", places[0]).replace("FLAG", places[1])
+    if space == "shared":  # both are 0 before the two begin
+        zero = "".join(f"@%p1 st.shared.u32 [{name}], 0; " for name in places)
+        text = text.replace("    @%p1 bra FIRST;", f"    {zero} bar.sync 0;\n    @%p1 bra FIRST;")
+    memory = np.zeros(64, np.uint32)
+    run = Module(text)["k"].launch(
+        blocks, 64 // blocks, [memory], schedule=schedule, seed=seed
+    )  # fmt: skip
+    return sorted({finding.rule for finding in run.findings})
+
+
+@pytest.mark.parametrize("space", ["global", "shared"])
+@pytest.mark.parametrize("tell", TELLS)
+def test_8_8_only_what_releases_publishes(tell: str, space: str) -> None:
+    assert rules(tell, HEAR, space=space) == ([] if TELLS[tell] else ["race"])
+
+
+@pytest.mark.parametrize("space", ["global", "shared"])
+@pytest.mark.parametrize("hear", HEARS)
+def test_8_8_only_what_acquires_learns(hear: str, space: str) -> None:
+    assert rules(TELL, hear, space=space) == ([] if HEARS[hear] else ["race"])
+
+
+@pytest.mark.parametrize(("tell", "hear"), itertools.product(list(TELLS)[1:], list(HEARS)[1:]))
+def test_8_8_a_pattern_has_both_ends(tell: str, hear: str) -> None:
+    assert rules(tell, hear, blocks=2) == ([] if TELLS[tell] and HEARS[hear] else ["race"])
+
+
+@pytest.mark.parametrize("schedule", ["late", "eager", "random"])
+@pytest.mark.parametrize(("one", "two", "ordered"), [
+    (STORE, LOAD, False), (LOAD, STORE, False), (STORE, STORE, False), (LOAD, LOAD, True),
+])  # fmt: skip
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_two_accesses_of_which_one_stores(
+    one: str, two: str, ordered: bool, blocks: int, schedule: str
+) -> None:
+    for tell in (TELL, "st.relaxed.gpu.global.u32 [FLAG], %r6;"):
+        found = rules(tell, HEAR, one=one, two=two, blocks=blocks, schedule=schedule, seed=3)
+        wrong = [] if ordered or tell == TELL else (
+            ["race-equal-stores"] if one == two else ["race"])  # fmt: skip
+        assert found == wrong
+
+
+@pytest.mark.parametrize(("scope", "blocks", "ordered"), [
+    ("cta", 1, True), ("cta", 2, False), ("gpu", 2, True), ("sys", 2, True), ("cluster", 1, True),
+])  # fmt: skip
+@pytest.mark.parametrize("tell", [each for each, releases in TELLS.items() if releases
+                                  and "membar" not in each])  # fmt: skip
+def test_8_5_a_scope_reaches_so_far(tell: str, scope: str, blocks: int, ordered: bool) -> None:
+    assert rules(tell, HEAR, scope=scope, blocks=blocks) == ([] if ordered else ["race"])
+
+
+@pytest.mark.parametrize(("one", "two", "found"), [
+    ("st.relaxed.gpu.SPACE.u32 [DATA], %r3;", "ld.relaxed.gpu.SPACE.u32 %r5, [DATA];", []),
+    ("st.volatile.SPACE.u32 [DATA], %r3;", "atom.SPACE.add.u32 %r5, [DATA], 1;", []),
+    ("red.SPACE.add.u32 [DATA], 1;", "red.SPACE.add.u32 [DATA], 1;", []),
+    ("st.relaxed.gpu.SPACE.u32 [DATA], %r3;", LOAD, ["race-with-strong-store"]), (STORE,
+     "atom.SPACE.add.u32 %r5, [DATA], 1;", ["race"]),
+])  # fmt: skip
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_strong_accesses_race_with_weak_ones_only(
+    one: str, two: str, found: list[str], space: str
+) -> None:
+    got = rules("st.relaxed.gpu.{x}.u32 [FLAG], %r6;", HEAR, one=one, two=two, space=space)
+    assert bool(got) == bool(found), got
+
+
+# -- barriers --------------------------------------------------------------------------------
+
+BARRIERS = (
+    HEAD
+    + """
+.visible .entry k(.param .u64 p) CLUSTER
+{
+    .shared .align 4 .b32 tile[64]; .shared .align 8 .b64 full; .shared .align 8 .b64 other;
+    .reg .b32 %r<20>; .reg .b64 %d<9>; .reg .pred %p<6>;
+    ld.param.u64 %d1, [p]; mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; mov.u32 %r9, %ctaid.x;
+    mad.lo.u32 %r10, %r9, 64, %r1;
+    xor.b32 %r3, %r1, PARTNER; shl.b32 %r4, %r1, 2; shl.b32 %r5, %r3, 2;
+    setp.eq.u32 %p1, %r2, 0; setp.eq.u32 %p2, %r1, 0;
+    mov.u32 %r6, tile; add.u32 %r7, %r6, %r4; add.u32 %r8, %r6, %r5;
+    @!%p2 bra READY;
+    mbarrier.init.shared.b64 [full], 64; mbarrier.init.shared.b64 [other], 32;
+READY:
+    bar.sync 7;
+    st.shared.u32 [%r7], %r1;
+    SYNC
+    ld.shared.u32 %r11, [%r8];
+    mul.wide.u32 %d2, %r10, 4; add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r11;
+    ret;
+}
+"""
+)
+WAIT = "L{0}: mbarrier.try_wait.parity.shared.b64 %p4, [{1}], 0; @!%p4 bra L{0};"
+ARRIVE = "mbarrier.arrive.shared.b64 %d5, [{}];"
+SYNCS = {  # between the store and the load of another warp's word; of another lane's
+    "": (False, False),
+    "bar.sync 0;": (True, True),
+    "bar.sync 3, 64;": (True, True),
+    "barrier.sync 2;": (True, True),
+    "bar.red.popc.u32 %r12, 0, %p1;": (True, True),
+    "bar.warp.sync 0xffffffff;": (False, True),
+    "membar.cta;": (False, False),
+    "fence.acq_rel.gpu;": (False, False),
+    "shfl.sync.idx.b32 %r12, %r1, 0, 31, 0xffffffff;": (False, False),
+    "vote.sync.any.pred %p5, %p1, 0xffffffff;": (False, False),
+    "@%p1 bar.sync 1, 32; @!%p1 bar.sync 2, 32;": (False, True),
+    ARRIVE.format("full") + WAIT.format(1, "full"): (True, True),
+    ARRIVE.format("full"): (False, False),
+    "mbarrier.arrive.release.cta.shared.b64 %d5, [full];" + WAIT.format(1, "full"): (True, True),
+    "bar.sync 0; bar.sync 0;": (True, True),
+    "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;": (True, True),
+    "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;": (True, True),
+    "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;": (False, False),
+    "fence.acq_rel.cluster; barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;":
+        (False, False),
+}  # fmt: skip
+
+
+def of_barriers(sync: str, partner: int, schedule: str = "late") -> tuple[list[str], bool]:
+    """The rules that are broken, and whether each thread got its partner's word."""
+    text = BARRIERS.replace("SYNC", sync).replace("PARTNER", str(partner)).replace("CLUSTER", "")
+    memory = np.zeros(64, np.uint32)
+    run = Module(text)["k"].launch(1, 64, [memory], schedule=schedule, seed=1)
+    right = memory.tolist() == [each ^ partner for each in range(64)]
+    return sorted({finding.rule for finding in run.findings}), right
+
+
+@pytest.mark.parametrize("schedule", ["late", "random"])
+@pytest.mark.parametrize("sync", SYNCS)
+def test_9_7_13_what_barriers_order(sync: str, schedule: str) -> None:
+    for partner, ordered in zip((32, 1), SYNCS[sync], strict=True):
+        found, right = of_barriers(sync, partner, schedule)
+        assert (found == []) == ordered, found
+        assert right or not ordered
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_relaxed_arrival_of_a_block_alone_publishes_nothing(copies: bool) -> None:
+    """Neither what was written, nor that a copy may read it or write there."""
+    sync = "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;"
+    bulk = "@%p2 cp.async.bulk.global.shared::cta.bulk_group [%d1], [tile], 16;"
+    for partner in (32, 1):
+        found, _ = of_barriers(sync + (bulk if copies else ""), partner)
+        assert "race" in found
