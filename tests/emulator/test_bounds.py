@@ -113,3 +113,10 @@ def test_the_access_of_several_that_one_check_covers_is_named() -> None:
 def test_no_address_of_an_array() -> None:
     found, said = says("st.global.u32 [%d7], %r4;", 0)
     assert found is OutOfBounds and "address 0x0 is no address of an array; " in said
+
+
+def test_an_access_that_is_wider_than_its_array_begins_inside() -> None:
+    small = np.zeros(1, np.uint32)
+    with pytest.raises(OutOfBounds) as raised:
+        Module(TEXT.replace("BODY", WIDE))["k"].launch(1, 1, [small, np.zeros(6, np.uint32), 0, 0])
+    assert "reaches 4 bytes past the end of argument 0 (4 bytes); " in str(raised.value)

@@ -58,9 +58,7 @@ def test_what_comes_again_in_later_launches_is_counted() -> None:
         f"{sentence(found(7, 20))} (and 1 more there)"
     ]
     assert digest.tell([found(7, 20, launch=2)]) == []
-    assert digest.tell([found(7, 20, launch=3), found(9, 30, launch=3)]) == [
-        sentence(found(9, 30))
-    ]
+    assert digest.tell([found(7, 20, launch=3), found(9, 30, launch=3)]) == [sentence(found(9, 30))]
     assert digest.rest() == ["kernel k: race at k.cu:7 and k.cu:5 again, in 2 more launches"]
 
 
@@ -116,3 +114,13 @@ def test_a_block_that_waits_otherwise_is_told_by_itself() -> None:
     assert [line.split(":")[0] for line in said if " wait for " in line] == [
         "  all threads of block 3 wait for barrier 2", "  warp 0 of block 0 wait for barrier 1"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "text"), [
+    ("time-limit", "kernel k x"), ("race", "kernel k: race: x"), ("deadlock", "kernel k: x"),
+    ("uninitialised-read", "kernel k: uninitialised: x"), ("program", "kernel k: x"),
+    ("missing-tcgen05-wait", "kernel k: async: x"), ("step-limit", "kernel k: x"),
+])  # fmt: skip
+def test_a_sentence_begins_with_its_kernel_and_its_kind(rule: str, text: str) -> None:
+    finding = Finding(rule, say("x"), kernel="k")
+    assert sentence(finding) == text and sentence(Finding(rule, say("x"))) == str(finding)

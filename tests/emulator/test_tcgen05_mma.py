@@ -337,3 +337,25 @@ def test_the_late_schedule_reads_operands_late() -> None:
     late, _ = gemm.run(one, one[:16], schedule="late", check=False)
     eager, _ = gemm.run(one, one[:16], schedule="eager", check=False)
     assert late[0, 0] != eager[0, 0] and late[1, 0] == eager[1, 0]
+
+
+@pytest.mark.parametrize("schedule", ["late", "eager", "random"])
+@pytest.mark.parametrize(("where", "rules"), [
+    ("before", ["missing-tcgen05-commit"]), ("after", []), ("beside", []),
+])  # fmt: skip
+def test_9_7_16_6_threads_that_overwrite_an_operand_wait_for_the_commit(
+    where: str, rules: list[str], schedule: str
+) -> None:
+    """What the product reads may be written again when an mbarrier has said that it has."""
+    store = "@%p2 st.shared.u32 [tile], %r1;\n"
+    commit = "    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [done];\n"
+    changes = {"before": {commit: commit + store},
+               "after": {"    @!%p1 bra END;\n": store + "    @!%p1 bra END;\n"},
+               "beside": {commit: commit + store.replace("[tile]", "[tile+14000]")}}  # fmt: skip
+    gemm = Gemm("f16", 128, 64, "f16", "f16", "f32", width=2, changes=changes[where])
+    text = gemm.text if where != "beside" else gemm.text.replace(
+        f"tile[{gemm.shared}]", f"tile[{gemm.shared + 8192}]")  # fmt: skip
+    gemm.text = text
+    a, b = (np.ones((rows, 16), np.float16).view(np.uint16) for rows in (128, 64))
+    _, ran = gemm.run(a, b, schedule=schedule)
+    assert sorted({finding.rule for finding in ran.findings}) == rules

@@ -46,13 +46,21 @@ def cells(shape: str, registers: int, apart: int, wide: int = 1) -> tuple[Array,
     return (t & 15) + zero, wide * j + apart * (t >> 4)
 
 
+def _starts(g: Group, address: Value, where: Sentence) -> Array:
+    """The address of each thread, [warps, 32]; of a warp all name the same column."""
+    given = g.spread(address).reshape(-1, 32)
+    one(g, address & 0xFFFF, "addresses", where)
+    return given
+
+
 class Access:
     """Where the warps of a group reach in tensor memory: checked for each, one index for all.
 
     Where all warps give the address of the first quarter, each is given its own, and that is
     reported: the PTX ISA does not allow it (9.7.16.8.1), but DeepGEMM and TileLang count on it.
     Likewise a lane beyond the last: the second block of a pair that counts its lanes from 128 on
-    reads its own on a B200 (learn-cuda, matmul_v5).
+    reads its own on a B200 (learn-cuda, matmul_v5); and a lane for each thread, where the first
+    thread's counts (CUTLASS, mixed_input_fmha_prefill_d512).
     """
 
     def __init__(
@@ -76,9 +84,18 @@ class Access:
         spans = [(0, int(column.max()) + wide)]
         if shape == "16x32bx2":
             spans = [(0, wide * registers), (apart, apart + wide * registers)]
-        for w, start in enumerate(one(g, address, "addresses", self.where)):
+        told_of = g.batch.machine.told[TensorObserver.wrong_quarter]
+        for w, start in enumerate(_starts(g, address, self.where)):
             lanes = g.lanes[32 * w : 32 * w + 32]
-            lane, at = split(start)
+            lane, at = split(int(start[0]))
+            if (start != start[0]).any():
+                why = say(
+                    "{} gives each thread another lane of tensor memory: {}; all of a warp must "
+                    "give one address: the first thread's is taken, lane {}",
+                    g.batch.describe(lanes), self.where, lane,
+                )  # fmt: skip
+                for told in told_of:
+                    told(g, why, self.where)
             warp = int(lanes[0]) % g.batch.threads // 32
             quarter = 32 * (warp % 4)
             if lane >= LANES and quarter <= lane % LANES <= quarter + 31:
@@ -89,7 +106,7 @@ class Access:
                     lane % LANES, lane % LANES + height - 1,
                 )  # fmt: skip
                 lane %= LANES
-                for told in g.batch.machine.told[TensorObserver.wrong_quarter]:
+                for told in told_of:
                     told(g, why, self.where)
             elif not quarter <= lane <= quarter + 31:
                 why = say(
@@ -101,7 +118,7 @@ class Access:
                 if lane > 31:
                     raise Fault(why)
                 lane += quarter
-                for told in g.batch.machine.told[TensorObserver.wrong_quarter]:
+                for told in told_of:
                     told(g, why, self.where)
             if (lane - quarter) % height:
                 raise Fault(
