@@ -128,7 +128,7 @@ def _serve(asked: socket.socket) -> None:
     import numpy.ma  # noqa: F401  (numpy.unique asks for it)
 
     from phasebit import __main__, kept_programs  # noqa: F401
-    from phasebit.runtime import emulated  # noqa: F401
+    from phasebit.runtime import command, emulated  # noqa: F401
 
     while True:
         request, fds, _, _ = socket.recv_fds(asked, MOST, 3)

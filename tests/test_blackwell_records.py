@@ -6,6 +6,7 @@ Every kernel is assembled for that chip; the emulator stands for the GPU, and th
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from phasebit import chapters, hardware, measure, process, toolchain
 from phasebit.launching import launch as launching
+from tests.kernels import targets
 
 GPUS = [
     hardware.Gpu("NVIDIA B200", (10, 0), "580.1"), hardware.Gpu("NVIDIA B300", (10, 3), "580.1"),
@@ -103,8 +105,20 @@ def test_a_kernel_that_differs_ends_the_record(
         module.record()
 
 
+def assembled(text: str, *, target: str, options: Sequence[str], **_: object) -> targets.Assembled:
+    """What :func:`phasebit.toolchain.build` makes of a library, but for its host half."""
+    target, feature = toolchain.for_this_gpu(target)
+    macros = (option.removeprefix("-D").replace("=", " ") for option in [*feature, *options])
+    return targets.assemble("".join(f"#define {macro}\n" for macro in macros) + text, target)
+
+
 @pytest.mark.parametrize("name", ["chain", "attention_again"])
-def test_the_libraries_of_the_others_build(name: str, gpu: hardware.Gpu) -> None:
+def test_the_libraries_of_the_others_build(
+    name: str, gpu: hardware.Gpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their host half is the same for both chips: it is compiled for one of them."""
+    if gpu is not GPUS[0]:
+        monkeypatch.setattr(toolchain, "build", assembled)
     module: Any = chapters.load(name, "record")
     if name == "chain":
         builds = [(kernel, False) for kernel in module.KERNELS.values()]
@@ -112,4 +126,4 @@ def test_the_libraries_of_the_others_build(name: str, gpu: hardware.Gpu) -> None
     else:
         builds = [(kernel, depth) for kernel in module.KERNELS for depth in (64, 128)]
     for each in builds:
-        assert module.build(*each).program.exists()
+        assert module.build(*each).resources

@@ -131,8 +131,7 @@ def test_a_description_that_is_off_is_refused(
 @pytest.mark.parametrize("bug", FOUND, ids=lambda bug: bug.name)
 def test_the_broken_program_is_found_with_its_line(bug: bugs.Bug) -> None:
     seen = emulate(bug, "broken")
-    assert bug.rule in {finding.rule for finding in seen.findings}, seen.printed
-    assert bug.number in seen.lines
+    assert seen.said(bug), seen.printed
 
 
 @pytest.mark.nvcc

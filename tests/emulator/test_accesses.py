@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+import dataclasses
+from types import SimpleNamespace
 
+import numpy as np
+import pytest
+
+from phasebit.emulator.machine.accesses import Access, Accesses
 from phasebit.launching.launch import Module
 
 TEXT = """
@@ -61,3 +66,20 @@ def test_each_request_says_who_where_and_how_much() -> None:
             ]
     assert run.accesses[0].op == "load" and run.accesses[-1].space == "global"
     assert {access.line for access in run.accesses} == {None}
+
+
+def test_accesses_through_one_register_share_an_index_and_stay_as_they_are() -> None:
+    instruction, chosen = object(), SimpleNamespace(options={"space": "shared"})
+    made = Accesses.of([(8, 8), (0, 4), (8, 4)], -8, 4, instruction, chosen,
+    3)  # type: ignore[arg-type]
+    assert made == Accesses((4, 5, 2), 4, ((4, 8), (2, 4), (4, 4)), 3, "weak", "cta", "shared")
+    strong = SimpleNamespace(options={"sem": "acquire", "scope": "gpu"})
+    other = Accesses.of([(0, 4)], 0, 4, instruction, strong, 1)  # type: ignore[arg-type]
+    assert (other.sem, other.scope, other.space) == ("acquire", "gpu", "generic")
+    for field in ("words", "width", "sem"):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(made, field, 1)
+    access = Access("global", "load", 4, 0, 0, LANE, "a", None)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        access.size = 8  # type: ignore[misc]
+    assert access != Access("global", "load", 4, 0, 0, LANE, "a", None)

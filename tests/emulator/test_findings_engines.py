@@ -367,6 +367,18 @@ def test_what_arrives_in_vain_is_named_by_who_asked_for_it(
 
 
 @pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
+def test_9_7_9_27_2_1_a_group_may_be_empty_after_a_map_was_acquired(
+    schedule: str, seed: int
+) -> None:
+    """Triton's kernels close one and wait for it, where they have made a tensor map."""
+    acquired = "@%p1 fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;"
+    assert run(RELAY, {"store": acquired}, schedule, seed)[0] == []
+    twice = {"store": acquired, "stored": "@%p1 cp.async.bulk.commit_group;"}
+    (found,) = run(RELAY, twice, schedule, seed)[0]
+    assert "is a store to global" in found
+
+
+@pytest.mark.parametrize(("schedule", "seed"), SCHEDULES)
 def test_9_7_16_10_5_a_warp_may_load_its_quarter_of_64_rows(schedule: str, seed: int) -> None:
     """Half of its threads get nothing, for nothing is there: the sums of a product of 64 rows."""
     rows_64 = WIDE - (8 << 24) + (4 << 24)

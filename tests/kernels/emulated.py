@@ -47,6 +47,7 @@ def emulate(
 
 _HARNESS = re.compile(r'^#include "([^"]+)"\s*\Z', re.MULTILINE)
 _GPU_FUNCTION = re.compile(r"[^\n]*__(?:global|device)__[^;{}=]*\([^;{}=]*\)[^;{}=()]*\{")
+_COMMENT = re.compile(r"//.*")
 
 
 def host_half(text: str) -> str:
@@ -54,14 +55,17 @@ def host_half(text: str) -> str:
 
     >>> host_half("__device__ int f(int i) { if (i) { i = 1; } return i; } int g() { return 0; }")
     '__device__ int f(int i) {} int g() { return 0; }'
+    >>> host_half("__device__ int f(int i)  // (a; b = 1}\\n{ return i; }")
+    '__device__ int f(int i)  // (a; b = 1}\\n{}'
     """
     kept, at = [], 0
-    for found in _GPU_FUNCTION.finditer(text):
+    code = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)
+    for found in _GPU_FUNCTION.finditer(code):
         if found.start() < at or "__host__" in found[0]:
             continue
         end, depth = found.end(), 1
         while depth:
-            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            depth += {"{": 1, "}": -1}.get(code[end], 0)
             end += 1
         kept.append(text[at : found.end()] + "}")
         at = end

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,8 @@ from phasebit.runtime import in_process
 from phasebit.runtime.backend import Launch, Outcome
 from phasebit.runtime.in_process import SCHEDULES, Launched, Runs, _Backend, _Module, _Snapshot
 from phasebit.runtime.mapped_memory import DeviceMemory
+from phasebit.runtime.protocol import Status
+from phasebit.runtime.server import Reply
 
 LAUNCH = Launch("k", (1, 2, 3), (4, 5, 6), b"")
 
@@ -141,3 +145,65 @@ def test_what_is_no_target(target: str) -> None:
 
 def test_before_the_first_block_nothing_is_device_memory() -> None:
     assert in_process._process is not None or not in_process.holds(1 << 45)
+
+
+class Device:
+    """Answers with what it is told to."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer, self.printed, self.fault = answer, b"", 0
+        self.asked: list[tuple[int, list[int], bytes]] = []
+
+    def handle(self, op: int, words: list[int], blob: bytes) -> Any:
+        self.asked.append((op, words, blob))
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+
+def handled(
+    device: Device, blob: bytes = b"", capacity: int = 64
+) -> tuple[int, bytes, int, BaseException | None]:
+    """What the C half gets back: status, payload, fault; and what is kept for later."""
+    process = in_process._Process.__new__(in_process._Process)
+    process.device, process.raised = device, None  # type: ignore[assignment]
+    reply, fault = ctypes.create_string_buffer(64), (ctypes.c_int32 * 1)(-1)
+    given = ctypes.create_string_buffer(blob, max(len(blob), 1))
+    status = process._handle(
+        5,
+        [7, 8, 9],
+        2,
+        ctypes.addressof(given),
+        len(blob),
+        ctypes.addressof(reply),
+        capacity,
+        fault,
+    )
+    return status, reply.raw, fault[0], process.raised
+
+
+def test_a_message_from_the_c_half_is_answered() -> None:
+    device = Device(Reply(3, (1, 2**64 - 1)))
+    device.fault = 700
+    status, data, fault, raised = handled(device, b"blob")
+    assert (status, fault, raised) == (3, 700, None)
+    assert data[:16] == struct.pack("<2Q", 1, 2**64 - 1) and not any(data[16:])
+    assert device.asked == [(5, [7, 8], b"blob")]
+    assert handled(device)[0] == 3 and device.asked[-1] == (5, [7, 8], b"")
+    status, data, *_ = handled(device, capacity=8)
+    assert data[:8] == struct.pack("<Q", 1) and not any(data[8:])
+
+
+def test_a_posted_message_has_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    device = Device(None)
+    device.printed = b"a\xffb"
+    status, data, fault, raised = handled(device)
+    assert (status, fault, raised) == (0, 0, None) and not any(data)
+    assert capsys.readouterr().out == "a\N{REPLACEMENT CHARACTER}b" and device.printed == b""
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt()])
+def test_no_exception_passes_through_c(error: BaseException) -> None:
+    device = Device(error)
+    status, _, fault, raised = handled(device)
+    assert status == fault == device.fault == Status.LAUNCH_FAILURE and raised is error

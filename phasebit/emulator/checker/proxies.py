@@ -79,6 +79,8 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         """Instructions that closed bulk groups."""
         self.grouped = False
         """Whether a copy of the launch was in a bulk group."""
+        self.took_map: set[tuple[int, int]] = set()
+        """Threads, by batch and lane, that have acquired a tensor map and closed no group since."""
 
     # -- a copy begins --------------------------------------------------------
 
@@ -574,9 +576,16 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
                 -1, ("late expect", where),
             )  # fmt: skip
 
+    def acquires_map(self, g: Group, where: int, scope: str) -> None:
+        """``fence.proxy.tensormap::generic.acquire`` of the tensor map there."""
+        self.took_map |= _threads(g)
+
     def closes_group(self, g: Group) -> None:
-        """A thread closes a bulk group."""
-        self.commits.add(self.machine.executing_access())
+        """A thread closes a bulk group; Triton closes an empty one after it has made a map."""
+        closing = _threads(g)
+        if not closing <= self.took_map:
+            self.commits.add(self.machine.executing_access())
+        self.took_map -= closing
 
     def _never_used(self) -> None:
         """The launch is over: was there ever a copy in the bulk groups?"""
@@ -593,6 +602,10 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
                 access, ("empty group", access),
             )  # fmt: skip
         self.commits.clear()
+
+
+def _threads(g: Group) -> set[tuple[int, int]]:
+    return {(id(g.batch), lane) for lane in g.lanes.tolist()}
 
 
 def _read_by(copy: BulkCopy, shift: int) -> Array:

@@ -259,11 +259,16 @@ class Races(LaunchObserver):
         # those who write near it: only of the rest is each read looked at.
         rows = np.atleast_2d(x)
         areas = rows // AREA
+        near = distinct(areas)
+        latest = s.areas[near]
         least = np.maximum(s.clock[run(g.lanes), : s.team].min(axis=0), floor.min())
-        some = np.flatnonzero(s.areas[distinct(areas)].max(axis=0) > least)
+        some = np.flatnonzero(latest.max(axis=0) > least)
         known = np.maximum(s.clock[g.lanes[:, None], some], floor[:, None])
         others = s.threads(g.lanes)[:, None] != some
-        if not ((s.areas[areas[:, :, None], some] > known) & others).any():
+        if not (areas[1:] != areas[0]).any():  # the words of a wide access
+            areas = areas[:1]
+        late = (latest[:, some][np.searchsorted(near, row)] > known for row in areas)
+        if not any((each & others).any() for each in late):
             return
         for row in rows:
             late = (s.readers[row[:, None], some] > known) & others

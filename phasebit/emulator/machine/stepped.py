@@ -66,6 +66,10 @@ class Move:
     """What the step ends the kernel with."""
 
 
+Saying = tuple[Actor, str, str, Sentence, tuple[tuple[int, int], ...]]
+"""The first five of these."""
+
+
 @dataclass(eq=False)
 class Blocked:
     """A wait whose phase is not complete."""
@@ -152,6 +156,8 @@ class SteppedMachine(Machine):
         """Turns of loops that the running group has taken between two steps."""
         self.round: Watch | None = None
         """What watches it."""
+        self.sayings: dict[tuple[int, bytes, bytes], Saying] = {}
+        """Instruction, blocks, threads -> what a move says of them: it is asked at every step."""
         self.held: dict[Group, Blocked] = {}
         self.allowed: Group | None = None
         self.taken = 0
@@ -306,13 +312,17 @@ class SteppedMachine(Machine):
         return f"{block}warp {thread // 32}"
 
     def _move(self, g: Group) -> Move:
-        first = int(g.batch.blocks[0])
         instruction = self.program.blocks[g.pc].instructions[0]
-        return Move(
-            self._actor(g), str(g.batch.describe(g.lanes)), self._row(g),
-            say("`{}` at {}", instruction.text, instruction.where),
-            tuple((first, int(lane)) for lane in g.lanes), group=g, line=instruction.line,
-        )  # fmt: skip
+        key = g.pc, g.batch.blocks.tobytes(), g.lanes.tobytes()
+        told = self.sayings.get(key)
+        if told is None:
+            first = int(g.batch.blocks[0])
+            told = self.sayings[key] = (
+                self._actor(g), str(g.batch.describe(g.lanes)), self._row(g),
+                say("`{}` at {}", instruction.text, instruction.where),
+                tuple((first, int(lane)) for lane in g.lanes),
+            )  # fmt: skip
+        return Move(*told, group=g, line=instruction.line)
 
     def moves(self) -> list[Move]:
         """Who can step now: threads first, then what they have under way."""
