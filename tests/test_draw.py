@@ -440,6 +440,7 @@ def test_a_chart_says_its_cells_and_is_well_formed() -> None:
     assert str(a_chart()) == (
         "Who & where. wave downwards; bank from 0 to 2.\nfirst |  7  .  #\n   2 |  .  . 12"
     )
+    assert str(a_chart(row_label="")).startswith("Who & where. bank from 0 to 2.\n")
     root = ET.fromstring(a_chart().svg)
     assert root.get("role") == "img" and root[0].text == str(a_chart())
     assert {"Who & where", "first", "2", "7", "12", "bank", "late"} <= set(words(a_chart()))

@@ -65,7 +65,8 @@ def chart(
         for row, line in zip(rows, cells, strict=True)
     )
     across = f"{column_label} from {columns[0]} to {columns[-1]}"
-    alt = f"{title}. {row_label} downwards; {across}.\n{grid}"
+    down = f"{row_label} downwards; " if row_label else ""
+    alt = f"{title}. {down}{across}.\n{grid}"
     drawn = [
         _Drawing(cells, [*map(str, rows)], [*map(str, columns)], row_label, column_label, narrow)
         .svg(title.splitlines()[0], alt, legend or {})

@@ -38,7 +38,7 @@ def on_multiprocessors(plan: Plan, shape: Shape) -> Picture:
     rows = [each[at : at + _ACROSS] for at in range(0, len(each), _ACROSS)]
     return chart(
         rows, rows=[i * _ACROSS for i in range(len(rows))], columns=range(_ACROSS),
-        row_label="from", column_label="multiprocessor",
+        row_label="first of the row", column_label="multiprocessor",
         title=f"{shape} in {kind} of {plan.rows // plan.pair} × {plan.bn}: how many each "
         f"multiprocessor makes; on average it is busy {share:.0%} of the time",
     )  # fmt: skip
