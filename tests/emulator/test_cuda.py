@@ -363,3 +363,30 @@ def test_printf_in_a_recursion_prints_its_own_call(options: list[str] | None) ->
         mine = [line for line in lines if line.endswith(f"thread {t}")]
         assert mine == [f"{n} of thread {t}" for n in range(3 + t)]
     assert out.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("options", [[], ["-G"]], ids=" ".join)
+def test_memory_of_the_stack_is_given_back_when_a_function_returns(options: list[str]) -> None:
+    source = """
+__device__ __noinline__ int squares(const int* x, int n) {
+    int* own = (int*)alloca(4 * n);
+    int sum = 0;
+    for (int i = 0; i < n; ++i) own[i] = x[i] * x[i];
+    for (int i = n; i-- > 0;) sum += own[i];
+    return sum;
+}
+__global__ void sums(int* out, int rounds) {
+    const int n = 5 + threadIdx.x % 3;
+    int* own = (int*)alloca(4 * n);
+    for (int i = 0; i < n; ++i) own[i] = i + threadIdx.x;
+    int sum = 0;
+    for (int j = 0; j < rounds; ++j) sum += squares(own, 1 + j % n);
+    for (int i = 0; i < n; ++i) sum += own[i];
+    out[threadIdx.x] = sum;
+}"""
+    out, rounds = np.zeros(64, np.int32), 3000
+    clean(compile(source, "sm_90a", options)["sums"].launch(1, 64, [out, rounds]))
+    for t, found in enumerate(out.tolist()):
+        own = np.arange(5 + t % 3) + t
+        sums = np.cumsum(own**2)
+        assert found == own.sum() + sum(int(sums[j % len(own)]) for j in range(rounds))

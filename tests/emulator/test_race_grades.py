@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from phasebit.emulator import Finding, Module, rulebook
+from phasebit.emulator.checker.races import Races
 
 TEXT = """
 .version 8.7
@@ -86,3 +90,15 @@ def test_a_plain_store_beside_an_atomic_is_a_race(space: str, turned: bool) -> N
     store = store.replace("@%p2", "@%p1") if turned else store
     sides = (ATOMIC, store) if turned else (store, ATOMIC)
     assert {each.rule for each in findings(space, *sides)} - {"race-in-one-store"} == {"race"}
+
+
+@pytest.mark.parametrize(("resident", "next_block", "over"), [
+    (1, 4, False), (0, 3, False), (1, 3, False), (0, 4, True), (0, 5, True),
+])  # fmt: skip
+def test_a_launch_is_over_when_its_last_block_has_left(
+    resident: int, next_block: int, over: bool
+) -> None:
+    """Only then what it has written counts for the next one."""
+    machine = SimpleNamespace(next_block=next_block, blocks=4)
+    races: Any = SimpleNamespace(shadows=dict.fromkeys(range(resident)), machine=machine)
+    assert Races.over.fget(races) is over  # type: ignore[attr-defined]

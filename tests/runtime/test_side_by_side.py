@@ -360,3 +360,16 @@ def test_8_8_what_the_other_device_stored_is_heard_of_with_an_acquire_that_reach
     two.launch("tell", FIRST, 0, 5)
     assert two.synchronize() == 0
     assert two.words[1] == 5 and (two.rules == []) == WAYS[way][2], two.rules
+
+
+@pytest.mark.parametrize(("tells", "rules"), [("tell", []), ("signal", ["uninitialised-read"])])
+def test_words_that_the_other_device_has_written_are_written(
+    tells: str, rules: list[str], two: Two
+) -> None:
+    two.at = two.ask(Op.ALLOCATE, 64, Space.DEVICE, 0)[1][0]
+    two.ask(Op.FILL, two.at, 0, 4, 4, 1, FIRST, 1)  # the flag alone
+    two.synchronize()
+    two.launch("acquires", SECOND, 0, 5)
+    two.query(SECOND)
+    two.launch(tells, FIRST, 0, 5)
+    assert two.synchronize() == 0 and two.rules == rules

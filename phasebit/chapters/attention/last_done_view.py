@@ -58,27 +58,24 @@ def done(
     )
 
 
-def predicted(recorded: Mapping[str, Any], *cases: tuple[int, int]) -> Picture:
+def predicted(recorded: Mapping[str, Any], d: int, length: int) -> Picture:
     """How long an average block has nothing to do: measured, and by :mod:`.handed_out`."""
     from phasebit import draw
 
+    blocks = of_case(recorded["done"], d, length)["blocks"]
     rows = {}
-    for d, length in cases:
-        blocks = of_case(recorded["done"], d, length)["blocks"]
-        for late in False, True:
-            for n in counts(length):
-                seen = blocks[contender(n, late)]
-                model = handed_out.done(
-                    handed_out.lengths(d, length, n), len(seen), 0 if late else 1
-                )
-                rows[f"d = {d}, {length:,}: {_named(n, late)}"] = {
-                    "measured": 100 * handed_out.idle(seen),
-                    "by the model": 100 * handed_out.idle(model),
-                }
+    for late in False, True:
+        for n in counts(length):
+            seen = blocks[contender(n, late)]
+            model = handed_out.done(handed_out.lengths(d, length, n), len(seen), 0 if late else 1)
+            rows[_named(n, late)] = {
+                "measured": 100 * handed_out.idle(seen),
+                "by the model": 100 * handed_out.idle(model),
+            }
     return draw.dots(
         rows,
         x_label="per cent of a launch in which an average block has nothing to do",
-        title=f"Until the last block is done, causal; {measure.source(dict(recorded))}",
+        title=f"Causal, d = {d}, {length:,} tokens; {measure.source(dict(recorded))}",
         show=lambda share: f"{share:.1f}",
     )
 
@@ -102,19 +99,19 @@ def costs(recorded: Mapping[str, Any], d: int, length: int) -> measure.Table:
 
 
 def rates(recorded: Mapping[str, Any]) -> measure.Table:
-    """Kernel g, the same asked later, and with batches together too, beside its rivals."""
+    """Kernel g, with each of the two changes and with both, and both beside its rivals."""
     rows = []
     for part in recorded["times"]:
         d, length, times = part["d"], part["sequence"], us(part)
         fit = recorded["fit"].get(f"{d}, {length}", 1) if part["causal"] else 1
         rows.append((
             f"d = {d}, {'causal' if part['causal'] else 'full'}, {length:,}",
-            *(f"{times[name]:.1f}" for name in (NEXT, LATER, BOTH)), f"{fit}",
+            *(f"{times[name]:.1f}" for name in (NEXT, LATER, FITTING, BOTH)), f"{fit}",
             *(f"{times[rival] / times[BOTH]:.2f}" for rival in (CUDNN, FLASH)),
         ))  # fmt: skip
     return measure.Table(
-        ("", "kernel g, µs", LATER + ", µs", f"and {FITTING}, µs", "batches", f"of {CUDNN}",
-         f"of {FLASH}"),
-        tuple(rows), "medians; the last two: the rival's time over that of both changes; "
+        ("", "kernel g, µs", LATER + ", µs", FITTING + ", µs", "both, µs", "batches",
+         f"of {CUDNN}", f"of {FLASH}"),
+        tuple(rows), "medians; the last two: the rival's time over that of both; "
         + measure.source(dict(recorded)),
     )  # fmt: skip

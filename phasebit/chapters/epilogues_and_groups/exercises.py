@@ -59,7 +59,7 @@ def orders(answer: Callable[[int, int], tuple[int, int]]) -> str:
 
 @judged
 def place(answer: Callable[[list[int], int, int], Any]) -> str:
-    """``answer(sizes, n, number)``: (group, row, col) of a tile of 128 × 128, by its number.
+    """``answer(sizes, n, number)``: (group, row, col) of a tile of 128 × 256, by its number.
 
     Tiles are numbered group by group, in a group along its rows of tiles.
     """
@@ -76,27 +76,6 @@ def place(answer: Callable[[list[int], int, int], Any]) -> str:
 
     def words(sizes: list[int], n: int, number: int) -> str:
         return f"tile {number} of groups of {sizes} rows, {n} columns"
-
-    return agree(answer, cases(), words, "tiles")
-
-
-@judged
-def in_bands(answer: Callable[[int, int, int, int], Any]) -> str:
-    """``answer(rows, columns, high, number)``: (row, column) of a tile, numbered in bands.
-
-    A band is ``high`` rows of tiles, the last perhaps fewer; in it the numbers go down its columns.
-    """
-    draw = random.Random(243)
-
-    def cases() -> Iterator[Case]:
-        for _ in range(60):
-            rows, columns, high = draw.randint(1, 40), draw.randint(1, 12), draw.randint(1, 9)
-            every = list(groups.bands(rows, columns, high))
-            number = draw.randrange(len(every))
-            yield (rows, columns, high, number), every[number]
-
-    def words(rows: int, columns: int, high: int, number: int) -> str:
-        return f"tile {number} of {rows} × {columns} in bands of {high}"
 
     return agree(answer, cases(), words, "tiles")
 
@@ -239,4 +218,4 @@ def by_box(answer: str) -> str:
     return f"{len(runs)} products, no finding"
 
 
-__all__ = ["by_box", "in_bands", "moved", "place", "step", "with_boxes", "with_step"]
+__all__ = ["by_box", "moved", "place", "step", "with_boxes", "with_step"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from phasebit.chapters.epilogues_and_groups.epilogues import ROWS
@@ -47,22 +46,6 @@ def touched(tiles: Iterator[tuple[int, int]], blocks: int) -> int:
     """Rows and columns of tiles, one strip of A or B each, that the first ``blocks`` tiles read."""
     seen = [tile for tile, _ in zip(tiles, range(blocks), strict=False)]
     return len({row for row, _ in seen}) + len({column for _, column in seen})
-
-
-def order(rows: int, columns: int, high: int, blocks: int) -> Picture:
-    """The tiles of ``blocks`` blocks that work at the same time, in bands of ``high`` rows."""
-    from phasebit.draw import Cell, chart
-
-    at_work = {tile: i for i, tile in enumerate(islice(bands(rows, columns, high), blocks))}
-    cells = [[Cell(str(at_work[row, column]), "blue") if (row, column) in at_work
-              else Cell("", "grey") for column in range(columns)]
-             for row in range(rows)]  # fmt: skip
-    strips = touched(bands(rows, columns, high), blocks)
-    how = "Down the columns" if high == rows else f"In bands of {high} rows"
-    return chart(
-        cells, rows=range(rows), columns=range(columns), row_label="row of tiles",
-        column_label="column of tiles", title=f"{how}: {blocks} blocks read {strips} strips",
-    )  # fmt: skip
 
 
 def rewrites(sizes: Sequence[int], n: int, blocks: int) -> list[int]:

@@ -444,8 +444,8 @@ def parts(controlled: dict[str, Any]) -> measure.Table:
     found = controlled["contenders"]
 
     def said(name: str) -> tuple[str, str]:
-        time, clock = (statistics.median(found[name][of]) for of in ("times_us", "mhz"))
-        return f"{time:.0f}", f"{time * clock / 1e3:.0f}"
+        time = statistics.median(found[name]["times_us"])
+        return f"{time:.0f}", f"{thousand_cycles(found[name]):.0f}"
 
     print(f"the ring's copies alone, small tiles: {copied(controlled):.1f} TB/s")
     for way in ("apart", "together"):
@@ -456,6 +456,31 @@ def parts(controlled: dict[str, Any]) -> measure.Table:
     rows = tuple((name, *said(f"small: {name}"), *said(f"large: {name}")) for name in names)
     heading = ("the loop", "small, µs", "thousand cycles", "large, µs", "thousand cycles")
     return measure.Table(heading, rows, measure.source(controlled))
+
+
+def warp_tiles(recorded: dict[str, Any]) -> measure.Table:
+    """The warp's two tiles, the larger one with as many blocks as fit and with one: cycles.
+
+    ``recorded``: the record of :mod:`.warp_tiles`.
+    """
+    found = recorded["contenders"]
+    first, *_ = found
+    small = first.partition(":")[0]
+    tilings = list(dict.fromkeys(name.partition(":")[0] for name in found if ":" in name))
+    loops = [name.partition(": ")[2] for name in found if name.startswith(f"{small}:")]
+    rows = [("blocks on a multiprocessor",
+             *(str(found[f"{tiling}: {loops[0]}"]["blocks"]) for tiling in tilings))]  # fmt: skip
+    for loop in loops:
+        each = (thousand_cycles(found[f"{tiling}: {loop}"]) for tiling in tilings)
+        rows.append((loop, *(f"{cycles:,.0f}" for cycles in each)))
+    return measure.Table(("the loop, thousand cycles", *tilings), tuple(rows),
+                         f"blocks of 128 × 128, {measure.source(recorded)}")  # fmt: skip
+
+
+def thousand_cycles(contender: dict[str, Any]) -> float:
+    """Median time by median clock."""
+    time, clock = (statistics.median(contender[of]) for of in ("times_us", "mhz"))
+    return float(time * clock / 1e3)
 
 
 def copied(controlled: dict[str, Any]) -> float:

@@ -182,3 +182,34 @@ def beside(recorded: dict[str, Any]) -> Table:
              "cycles, if all share 128", "cycles, measured")  # fmt: skip
     return Table(heads, tuple(rows), "cycles for an instruction, A in shared memory; 16 "
                  f"multiprocessors; {measure.source(recorded)}")  # fmt: skip
+
+
+def asking(recorded: dict[str, Any]) -> Table:
+    """Products beside a thread that asks for copies, or looks, with a multiplication or without.
+
+    ``recorded``: the record of :mod:`.asking`.
+    """
+    ways = (
+        ("boxes", "boxes", "boxes, multiplied"),
+        ("bulk copies", "bulk, added", "bulk"),
+        ("looks at the clock", "looks", "looks, multiplied"),
+        ("only adds, or only multiplies", "additions", "multiplications"),
+    )
+    kinds = ((64, "shared"), (256, "registers"))
+    rows = []
+    for name, *beside in ways:
+        seen = (asking_row(recorded, *kind, how) for kind in kinds for how in beside)
+        rows.append((name, *(f"{cycles:.1f}" for cycles in seen)))
+    heads = ("what one thread does", *(
+        f"N = {n}{said}" for n, _ in kinds for said in ("", ", and multiplies")
+    ))  # fmt: skip
+    return Table(heads, tuple(rows), "cycles for an instruction; N = 64: A in shared memory, N = "
+                 f"256: in registers; 132 multiprocessors; {measure.source(recorded)}")  # fmt: skip
+
+
+def asking_row(recorded: dict[str, Any], n: int, a: str, beside: str) -> float:
+    """Cycles for an instruction, the median of the rounds; ``beside``: what the thread does."""
+    (row,) = (
+        row for row in recorded["rows"] if (row["n"], row["a"], row["beside"]) == (n, a, beside)
+    )
+    return float(statistics.median(row["cycles"]))

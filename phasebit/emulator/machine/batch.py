@@ -66,6 +66,8 @@ class Batch:
         self.live_in_warp = np.bincount(self.warp_of)
         self.alive_mask = np.zeros(self.count * warps, np.uint32)
         np.bitwise_or.at(self.alive_mask, self.warp_of, self.lane_bit)
+        self.asked_for: dict[int, Array] = {}
+        """Calls deep -> where ``alloca`` has moved each thread's stack to; 0: nowhere."""
         self._make_memory()
 
     def _make_memory(self) -> None:
@@ -115,6 +117,20 @@ class Batch:
         memory.bytes(new).reshape(self.lanes, wide)[:, :stride] = before
         memory.free(old)
         self.local, self.local_stride, self.local_base = new, wide, new.start
+
+    def stack_top(self, lanes: Array, depth: int) -> Array:
+        """Where the stack of each thread ends, in a function that is ``depth`` calls deep."""
+        top = np.full(len(lanes), self.machine.program.layout.local_size, np.int64)
+        for deep, ends in self.asked_for.items():
+            if deep <= depth:
+                np.maximum(top, ends[lanes], out=top)
+        return top
+
+    def set_stack_top(self, lanes: Array, depth: int, ends: Array | int) -> None:
+        """Where it ends from now on, until that function returns."""
+        if depth not in self.asked_for:
+            self.asked_for[depth] = np.zeros(self.lanes, np.int64)
+        self.asked_for[depth][lanes] = ends
 
     def release(self) -> None:
         """Give the memory back."""

@@ -164,6 +164,8 @@ def ret(g: Group) -> int:
     """``ret`` (PTX ISA 9.7.12.6): copy the results up, go on in the caller."""
     if not g.frames:
         return leave(g)
+    if len(g.frames) in g.batch.asked_for:
+        g.batch.set_stack_top(g.lanes, len(g.frames), 0)
     frame = g.frames.pop()
     for source, target, size in frame.results:
         copy_local(g, source, target, size)

@@ -162,6 +162,37 @@ def lies_in(a: Value, space: str) -> Value:
 STATE_SPACES = (*WINDOWS, "shared::cta", "shared::cluster")
 
 
+@effect("alloca", "x u32 -> x", {"u32", "u64"}, section="9.7.17.3", optional=1,
+        traits=Traits(grows=True))  # fmt: skip
+def alloca(g: Group, size: Value, align: Value = 8) -> Value:
+    """alloca: memory of each thread's stack, until the function that asks for it returns."""
+    batch, depth = g.batch, len(g.frames)
+    if batch.machine.program.layout.recursive:
+        raise Fault(
+            "{} asks for memory of its stack: {}; a kernel whose functions call themselves cannot "
+            "do that here: use an array of a fixed size",
+            batch.describe(g.lanes), batch.machine.where(g),
+        )  # fmt: skip
+    to = np.int64(max(int(align), 8))
+    start = -(-batch.stack_top(g.lanes, depth) // to) * to
+    end = start + g.spread(size).astype(np.int64)
+    batch.need_stack(int(end.max()), g.lanes, depth + 1)
+    batch.set_stack_top(g.lanes, depth, end)
+    return start.astype(np.asarray(size).dtype)
+
+
+@effect("stacksave", "-> x", {"u32", "u64"}, section="9.7.17.1")
+def stacksave(g: Group) -> Value:
+    """stacksave: how far the stack goes."""
+    return g.batch.stack_top(g.lanes, len(g.frames)).astype(np.uint64)
+
+
+@effect("stackrestore", "x", {"u32", "u64"}, section="9.7.17.2")
+def stackrestore(g: Group, top: Value) -> None:
+    """stackrestore: what has been asked for since is given back."""
+    g.batch.set_stack_top(g.lanes, len(g.frames), g.spread(top).astype(np.int64))
+
+
 @effect("isspacep", "u64 -> pred", section="9.7.9.19",
         options=[{word: ("where", word) for word in STATE_SPACES}])  # fmt: skip
 def isspacep(g: Group, a: Value, *, where: str = "global") -> Value:

@@ -196,7 +196,8 @@ def _cut(
         if item.guard is not None and kind != "value":
             block.skip = item
             block = start(None, item.line)
-        alone = stands_alone(item, selected[item], stepwise)
+        grows = selected[item].entry.traits.grows
+        alone = grows or stands_alone(item, selected[item], stepwise)
         if alone:
             block = fresh(item.line)
         if kind == "collective":

@@ -130,6 +130,8 @@ class Traits:
     """It orders, asks or waits: no other thread can notice that it was executed."""
     allocates: bool = False
     """It takes tensor memory, and writes the address to shared memory."""
+    grows: bool = False
+    """Memory may lie elsewhere after it: it has a block of its own."""
     check: Callable[[Instruction, Selected], None] | None = None
     """Raises :class:`PtxError` for operands that do not fit it, whose number does."""
     engine: Engine | None = None

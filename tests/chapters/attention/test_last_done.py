@@ -109,11 +109,12 @@ def test_views_say_what_the_record_says() -> None:
     times = last_done_view.us(last_done_view.of_case(RECORDED["times"], 64, 1024))
     rows = {row[0]: row for row in last_done_view.rates(RECORDED).rows}
     row = rows["d = 64, causal, 1,024"]
-    assert row[1] == f"{times[NEXT]:.1f}" and row[4] == "8"
-    assert row[5:] == tuple(
+    assert row[1] == f"{times[NEXT]:.1f}" and row[5] == "8"
+    assert row[3] == f"{times[last_done.FITTING]:.1f}"
+    assert row[6:] == tuple(
         f"{times[rival] / times[last_done_view.BOTH]:.2f}" for rival in (CUDNN, FLASH)
     )
-    assert rows["d = 64, full, 1,024"][4] == "1"
+    assert rows["d = 64, full, 1,024"][5] == "1"
     costs = last_done_view.costs(RECORDED, 128, 1024).rows
     assert [row[0] for row in costs] == ["1", "2", "4", "8", "16"]
     with pytest.raises(ValueError):
@@ -125,6 +126,6 @@ def test_pictures_have_what_they_are_asked_for() -> None:
     said = picture._repr_mimebundle_()["text/plain"]
     ends = last_done_view.of_case(RECORDED["done"], 64, 1024)["blocks"]
     assert "asked later, 4 batches: " in said and f"{ends[NEXT][-1]:.1f}" in said
-    model = last_done_view.predicted(RECORDED, (64, 1024))._repr_mimebundle_()["text/plain"]
+    model = last_done_view.predicted(RECORDED, 64, 1024)._repr_mimebundle_()["text/plain"]
     share = 100 * handed_out.idle(ends[NEXT])
-    assert f"d = 64, 1,024: kernel g: measured {share:.1f}" in model
+    assert f"kernel g: measured {share:.1f}" in model

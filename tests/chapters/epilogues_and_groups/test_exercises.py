@@ -16,14 +16,14 @@ CHAPTER = next(ROOT.glob("book/*/epilogues_and_groups.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.moved, check.orders, check.place, check.in_bands):
+    for each in (check.moved, check.orders, check.place):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.step.verdict("// yours").endswith("not answered yet")
     assert check.by_box.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
-    for name in ("moved", "orders", "place", "in_bands"):
+    for name in ("moved", "orders", "place"):
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
@@ -63,25 +63,6 @@ def _turns(products: int, epilogue: int, own: bool = True, other: bool = True) -
 def test_orders_refuses(wrong: Callable[..., tuple[int, int]]) -> None:
     assert "orders: OK" in check.orders.verdict(lambda p, e: (8 * p + 4 * e, _turns(p, e)))
     assert "not right yet" in check.orders.verdict(wrong)
-
-
-def _in_bands(rows: int, columns: int, high: int, number: int, last: bool = True) -> Any:
-    band, rest = divmod(number, high * columns)
-    here = min(high, rows - band * high) if last else high
-    return band * high + rest % here, rest // here
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda *a: _in_bands(*a, last=False),  # the last band is as high as the others
-        lambda rows, columns, high, number: (number % rows, number // rows),
-        lambda rows, columns, high, number: _in_bands(rows, columns, high, number)[::-1],
-    ],
-)
-def test_in_bands_refuses(wrong: Callable[..., Any]) -> None:
-    assert "in_bands: OK" in check.in_bands.verdict(_in_bands)
-    assert "not right yet" in check.in_bands.verdict(wrong)
 
 
 def _place(sizes: list[int], n: int, number: int, least: int = 0, down: bool = False,

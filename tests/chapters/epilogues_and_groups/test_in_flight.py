@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phasebit import hardware
-from phasebit.chapters.epilogues_and_groups import clean, epilogues, groups, under_way
+from phasebit.chapters.epilogues_and_groups import clean, epilogues, under_way
 from phasebit.chapters.epilogues_and_groups.epilogues import FETCHED, FUSED
 from phasebit.edits import replace_each
 from tests.kernels import in_flight
@@ -52,17 +52,6 @@ def test_the_picture_tells_whether_the_residual_comes_under_the_products() -> No
     for name, word in (("right", "yes"), ("late", "no")):
         _, *said = str(under_way.boxes(built, name, given, steps)).splitlines()
         assert [line.rpartition(": ")[2] for line in said] == 4 * [word]
-
-
-@pytest.mark.parametrize(
-    ("high", "title"),
-    [
-        (6, "Down the columns: 9 blocks read 8 strips"),  # 6 + 2
-        (3, "In bands of 3 rows: 9 blocks read 6 strips"),  # 3 + 3
-    ],
-)
-def test_the_picture_of_an_order_counts_strips(high: int, title: str) -> None:
-    assert str(groups.order(rows=6, columns=6, high=high, blocks=9)).startswith(title)
 
 
 @pytest.mark.gpu

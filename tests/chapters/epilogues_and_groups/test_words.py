@@ -101,6 +101,8 @@ def test_groups(fetched: dict[str, Any]) -> None:
     least = few[0]
     bytes_ = view.moved(63, least["n"], least["k"], 39)
     assert sum(least["sizes"]) == 63 and sum(map(bool, least["sizes"])) == 39
+    one = view.microseconds(least, fetching.ONE)
+    assert one < view.microseconds(least, benchmark.GROUPED) / 3, "less than a third"
     assert round(bytes_ / view.microseconds(least, benchmark.GROUPED) * 1e-6, 1) == 3.6
     ours, loop, torchs, one, vendor = (
         view.microseconds(many, name)

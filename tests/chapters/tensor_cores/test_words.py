@@ -92,6 +92,23 @@ def test_what_the_ring_in_parts_says() -> None:
     assert [row[0] for row in table.rows][::7] == ["whole", branch]
 
 
+def test_what_the_warps_larger_tile_gains() -> None:
+    found = measure.read("tensor_cores_warp_tiles")
+    table = view.warp_tiles(found)
+    assert table.rows[0][1:] == ("1", "2", "1"), "two blocks fit"
+    said = {loop: [int(each.replace(",", "")) for each in cells] for loop, *cells in table.rows[1:]}
+    small, two, one = said["whole"]
+    assert (small - two, small - one, one - two) == (215, 118, 97)
+    assert small - said["no loads"][0] == 172 and small == 734
+    assert said["each load twice"][1] == 758 < 1.04 * small, "nearly level"
+    for tiles, held in ((two, 1), (one, 2)):
+        assert said["no loads of B"][held] > 1.05 * tiles, "slower than whole"
+    loads = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+    counted = found["counters"]
+    as_many = counted["each load twice"]["warps of 64 × 64"][loads]
+    assert abs(as_many / counted["whole"]["warps of 32 × 32"][loads] - 1) < 0.01
+
+
 def test_the_direct_way_is_slower_than_no_tensor_cores() -> None:
     record, size = measure.read("tensor_cores"), "4096"
     assert record["ladder"]["size"] == int(size), "as large as the f32 product"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from phasebit import measure
-from phasebit.chapters.warpgroup_products import beside_copies, view
+from phasebit.chapters.warpgroup_products import asking, beside_copies, view
 
 RECORD = measure.read(beside_copies.NAME)
+ASKED = measure.read(asking.NAME)
 
 
 def test_boxes_take_nothing_from_products() -> None:
@@ -41,12 +42,32 @@ def test_looks_at_the_clock_cost() -> None:
                 RECORD, n=n, a="shared", asked=-1, bytes=bytes_, boxes=False
             )
             assert round(100 * (bulk / alone - 1)) == 2 and abs(arrived / comes - 1) < 0.04
-    for bytes_, comes in ((8192, 12), (32768, 49)):
-        _, arrived = view.beside_row(RECORD, n=64, a="shared", asked=-1, bytes=bytes_, boxes=False)
-        assert round(arrived) == comes
 
 
 def test_the_table_shows_them() -> None:
     rows = view.beside(RECORD).rows
     assert [row[0] for row in rows] == [f"64 × {n} × 16" for n in beside_copies.WIDTHS]
     assert all(float(row[4]) < 0.92 * float(row[3]) for row in rows)
+
+
+def test_multiplications_alone_slow_the_products() -> None:
+    kinds = {(row["n"], row["a"]) for row in ASKED["rows"]}
+    assert kinds == {(64, "shared"), (64, "registers"), (256, "registers")}
+    for kind in kinds:
+        nothing = view.asking_row(ASKED, *kind, "nothing")
+        more = {
+            how: 100 * (view.asking_row(ASKED, *kind, how) / nothing - 1)
+            for how in (*asking.COPIES, *asking.LOOPS)
+        }
+        for how in ("boxes", "boxes, no swizzle", "bulk, added", "looks", "additions"):
+            assert abs(more[how]) < 0.2, "cost nothing"
+        assert round(more["boxes, multiplied"]) == round(more["bulk"]) == 2
+        assert 5 < more["looks, multiplied"] < 6 and 17 < more["multiplications"] < 18.5
+
+
+def test_each_way_stands_beside_the_same_with_a_multiplication() -> None:
+    rows = view.asking(ASKED).rows
+    assert [row[0] for row in rows][:2] == ["boxes", "bulk copies"] and len(rows) == 4
+    for _, *cycles in rows:
+        for without, multiplied in zip(cycles[::2], cycles[1::2], strict=True):
+            assert float(multiplied) > 1.01 * float(without)

@@ -213,3 +213,10 @@ def test_a_failure_before_any_step_is_drawn() -> None:
     assert found.failing is not None and found.failing.steps == ()
     drawn = str(order_timeline.timeline(found.failing))
     assert "race, after 0 steps" in drawn and "the kernel: thread 0 of block 0" in drawn
+
+
+def test_a_launch_under_every_schedule_runs_no_more_orders_than_make_a_difference() -> None:
+    counter, out = ints(0), ints(0, 0, 0)
+    run = saved.module("orders")["tickets"].launch(1, 96, [counter, out], schedule="every")
+    assert run.orders is not None and run.orders.complete and run.orders.runs == 6
+    assert counter.tolist() == [3] and out.tolist() == [0, 1, 2]
