@@ -265,10 +265,11 @@ class Races(LaunchObserver):
         some = np.flatnonzero(latest.max(axis=0) > least)
         known = np.maximum(s.clock[g.lanes[:, None], some], floor[:, None])
         others = s.threads(g.lanes)[:, None] != some
-        if not (areas[1:] != areas[0]).any():  # the words of a wide access
+        if rows.shape[1] == 1:  # a bulk copy's: each area is asked once
+            areas = near[:, None]
+        elif not (areas[1:] != areas[0]).any():  # the words of a wide access
             areas = areas[:1]
-        late = (latest[:, some][np.searchsorted(near, row)] > known for row in areas)
-        if not any((each & others).any() for each in late):
+        if not ((latest[:, some][np.searchsorted(near, areas)] > known) & others).any():
             return
         for row in rows:
             late = (s.readers[row[:, None], some] > known) & others
