@@ -225,11 +225,11 @@ def stands(recorded: Mapping[str, Any], d: int = 128) -> Timeline:
             here = [i for i in range(begin, end) if code[i].startswith("MUFU.EX2")]
             if here:
                 spans.append(Span(exponentials, here[0], here[-1] + 1, "produce", str(len(here))))
-        spans.append(Span(product, wait, len(code), "wait"))
+        spans.append(Span(product, wait, len(code), "beside"))
     return Timeline(
         rows, spans, unit="instructions", title="Machine code of a pass, from complete scores to "
         f"the next products, heads of {d}; {measure.source(dict(recorded))}",
-        legend={"produce": "from the first exponential to the last", "wait": "after that wait",
+        legend={"produce": "from the first exponential to the last", "beside": "after that wait",
                 "consume": "before the wait for PV"},
     )  # fmt: skip
 

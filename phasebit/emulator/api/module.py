@@ -73,7 +73,7 @@ class Module:
             known = ", ".join(apart(self.kernels)) or "none"
             what = "no kernel" if not matches else "more than one kernel"
             remedy = ""
-            if not matches and "<" in name:
+            if not matches and "<" in str(name):
                 remedy = (
                     "; a template is there as the source names it: "
                     f"template __global__ void {name.split('<')[0]}<...>(...);"

@@ -6,7 +6,9 @@ from dataclasses import asdict
 
 import pytest
 
-from phasebit.chapters.chain import beside_cutlass
+from phasebit.chapters.chain import beside_cutlass, kernels
+from phasebit.edits import replace_once
+from phasebit.instruments.executed import counting
 
 RECORD = beside_cutlass.recorded()
 WORSE = {"launch control": {"barriers"}}
@@ -43,6 +45,15 @@ def test_mbarriers_of_launch_control_are_those_that_the_page_names(out: str) -> 
     assert pairs["ours"]["barriers"] == pairs["cutlass"]["barriers"]
     for sides in (block, pairs):
         assert sides["ours"]["copies"] == sides["cutlass"]["copies"]
+
+
+@pytest.mark.nvcc
+def test_with_one_slot_for_answers_ours_has_as_many_mbarriers() -> None:
+    one = replace_once(kernels.source(kernels.LAUNCH_CONTROL), "ANSWERS = 2", "ANSWERS = 1")
+    with counting(beside_cutlass.ROLES) as counts:
+        run, exact = kernels.multiply(one, *beside_cutlass.SHAPE, schedule="eager")
+    assert exact and not run.findings
+    assert counts.barriers == RECORD["counts"]["f32"]["launch control"]["cutlass"]["barriers"]
 
 
 def test_the_table_has_a_column_for_each_kernel() -> None:
