@@ -214,17 +214,10 @@ def _build(text: str) -> toolchain.Build:
     return toolchain.build(text, name=NAME, target="sm_90a", library=True)
 
 
-def _tensors(torch: Any, d: int, length: int) -> launched.Tensors:
-    torch.manual_seed(length + d)
-    shape = (TOKENS // length, HEADS, length, d)
-    q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
-    return q, k, v, torch.empty_like(q)
-
-
 def _by_turns(
     torch: Any, loaded: dict[Any, ctypes.CDLL], d: int, causal: bool, length: int
 ) -> dict[str, Any]:
-    tensors = _tensors(torch, d, length)
+    tensors = launched.tensors(torch, d, length)
 
     def of(n: int, late: bool) -> Launch:
         library = loaded["set", late]
@@ -242,10 +235,7 @@ def _by_turns(
     }
     right = launched.torchs(torch, tensors, causal)[CUDNN]()
     for name, each in launches.items():
-        tensors[3].fill_(float("nan"))
-        each()
-        if not bool(((tensors[3] - right).abs() <= 0.02 + 0.02 * right.abs()).all()):
-            raise toolchain.CudaError(f"{name} differs from cuDNN's attention")
+        launched.check(name, each, tensors[3], right)
     launches |= launched.torchs(torch, tensors, causal)
     found = clocks.times(torch, launches, _ROUNDS, _REST, warm=_WARM, each=_EACH)
     median = {name: statistics.median(each["times_us"]) for name, each in found.items()}
@@ -256,15 +246,18 @@ def _by_turns(
 
 
 def _done(torch: Any, loaded: dict[Any, ctypes.CDLL], d: int, length: int) -> dict[str, Any]:
-    tensors = _tensors(torch, d, length)
+    tensors = launched.tensors(torch, d, length)
     spans = ((ctypes.c_ulonglong * 1024) * 2)()
     units = torch.cuda.get_device_properties(0).multi_processor_count
+    right = launched.torchs(torch, tensors, True)[CUDNN]()
     found = {}
     for late in LATE:
         library = loaded["stamped", late]
         launch = launched.ours(torch, library, tensors, True)
         for n in counts(length):
             library.set_batches(n)
+            launched.check(f"{contender(n, late)}, with stamps", launch, tensors[3], right)
+            library.read_spans(spans)  # from here on the stamps of one launch
             seen = []
             for turn in range(_STAMPED + 2):
                 launch()

@@ -5,12 +5,32 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from phasebit.chapters.attention.rungs import CUDNN, FLASH
+from phasebit import toolchain
+from phasebit.chapters.attention.rungs import CUDNN, FLASH, HEADS, TOKENS
 from phasebit.instruments import beside_torch
 from phasebit.instruments.beside_torch import Launch
 
 Tensors = tuple[Any, Any, Any, Any]
 """q, k, v and o: (batches, heads, length, d), or packed, (tokens, heads, d)."""
+
+
+def tensors(torch: Any, d: int, length: int) -> Tensors:
+    """Normal random q, k and v of sequences of ``length`` tokens, and room for o; on the GPU."""
+    torch.manual_seed(length + d)
+    shape = (TOKENS // length, HEADS, length, d)
+    q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    return q, k, v, torch.empty_like(q)
+
+
+def check(name: str, launch: Launch, o: Any, right: Any) -> None:
+    """Launch with o poisoned; raises :class:`toolchain.CudaError` where it is not ``right``.
+
+    Every number must be within 0.02 + 2 per cent of cuDNN's.
+    """
+    o.fill_(float("nan"))
+    launch()
+    if not bool(((o - right).abs() <= 0.02 + 0.02 * right.abs()).all()):
+        raise toolchain.CudaError(f"{name} differs from cuDNN's attention")
 
 
 def ours(

@@ -406,21 +406,11 @@ def _say(what: str) -> None:
     print(f"⏱ {time.strftime('%H:%M:%S')} {what}", flush=True)
 
 
-def _tensors(torch: Any, d: int, length: int) -> launched.Tensors:
-    torch.manual_seed(length + d)
-    shape = (TOKENS // length, HEADS, length, d)
-    q, k, v = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
-    return q, k, v, torch.empty_like(q)
-
-
 def _check(
     torch: Any, name: str, launch: Callable[[], Any], tensors: launched.Tensors, causal: bool
 ) -> None:
     right = launched.torchs(torch, tensors, causal)[CUDNN]()
-    tensors[3].fill_(float("nan"))
-    launch()
-    if not bool(((tensors[3] - right).abs() <= 0.02 + 0.02 * right.abs()).all()):
-        raise toolchain.CudaError(f"{name} differs from cuDNN's attention")
+    launched.check(name, launch, tensors[3], right)
 
 
 def _by_turns(
@@ -431,7 +421,7 @@ def _by_turns(
     causal: bool,
     length: int,
 ) -> dict[str, Any]:
-    tensors = _tensors(torch, d, length)
+    tensors = launched.tensors(torch, d, length)
     launches = {
         name: launched.ours(torch, loaded["order", name], tensors, causal) for name in names
     }
@@ -458,7 +448,7 @@ def between(sums: Sequence[int], begin: int, end: int) -> int:
 
 
 def _slack(torch: Any, library: ctypes.CDLL, each: Slack) -> dict[str, Any]:
-    tensors = _tensors(torch, each.d, each.length)
+    tensors = launched.tensors(torch, each.d, each.length)
     launch = launched.ours(torch, library, tensors, each.causal)
     settings = {(who, cycles): groups for who, groups in each.who.items() for cycles in each.cycles}
     turns = list(settings)
@@ -499,7 +489,7 @@ def _marked(
     torch: Any, library: ctypes.CDLL, name: str, d: int, causal: bool, length: int
 ) -> dict[str, Any]:
     """Sums of a launch: of each group the cycles between neighbouring places, and its passes."""
-    tensors = _tensors(torch, d, length)
+    tensors = launched.tensors(torch, d, length)
     launch = launched.ours(torch, library, tensors, causal)
     _set(library, (), 0)
     _check(torch, f"{name} with marks", launch, tensors, causal)

@@ -111,7 +111,7 @@ extern "C" void {name}(const __nv_bfloat16* A, const __nv_bfloat16* B, float* C,
     launch_aligned<{tiling}, {slots}, 16>(g, 1, stream);
 }}
 """
-_COUNTED = """
+ZEROS = """
 int main() {{
     const int n = {size};
     __nv_bfloat16 *A, *B;
@@ -121,6 +121,10 @@ int main() {{
     CHECK(cudaMalloc(&C, size_t(n) * n * 4));
     CHECK(cudaMemset(A, 0, size_t(n) * n * 2));
     CHECK(cudaMemset(B, 0, size_t(n) * n * 2));
+"""
+"""How a program begins that multiplies matrices of zeros, ``size`` rows each: what it counts does
+not depend on the numbers."""
+_COUNTED = ZEROS + """\
     small(A, B, C, n, 0);
     large(A, B, C, n, 0);
     CHECK(cudaDeviceSynchronize());

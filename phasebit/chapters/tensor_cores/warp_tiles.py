@@ -94,16 +94,7 @@ extern "C" int {name}_blocks(int shared) {{
     return found;
 }}
 """
-_COUNTED = """
-int main() {{
-    const int n = {size};
-    __nv_bfloat16 *A, *B;
-    float* C;
-    CHECK(cudaMalloc(&A, size_t(n) * n * 2));
-    CHECK(cudaMalloc(&B, size_t(n) * n * 2));
-    CHECK(cudaMalloc(&C, size_t(n) * n * 4));
-    CHECK(cudaMemset(A, 0, size_t(n) * n * 2));
-    CHECK(cudaMemset(B, 0, size_t(n) * n * 2));
+_COUNTED = controls.ZEROS + """\
     small(A, B, C, n, {shared}, 0);
     large(A, B, C, n, {shared}, 0);
     large(A, B, C, n, {alone}, 0);

@@ -14,13 +14,17 @@ import importlib
 import json
 import os
 import random
+import socket
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from phasebit import process, toolchain
 from phasebit.instruments.beside_torch import cut_sums
 
 Launch = Callable[[], Any]
@@ -35,6 +39,35 @@ _STRIP = 128  # rows of A that a flag counts
 _SAMPLE = 64
 _LIMIT = timedelta(seconds=60)
 _MOST_TURNS = 4096
+
+
+def measured(module: str, plan: Mapping[str, Any], seconds: float) -> list[dict[str, Any]]:
+    """Run both processes, ``module`` each, and return what rank 0 has written.
+
+    ``plan`` goes to both, with the port and the file of the result. Raises
+    :class:`toolchain.CudaError` where one fails or does not end in ``seconds``.
+    """
+    with tempfile.TemporaryDirectory() as scratch, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        told, result = Path(scratch, "plan.json"), Path(scratch, "result.json")
+        told.write_text(json.dumps({"port": port, "result": str(result), **plan}), "utf-8")
+        with ThreadPoolExecutor(2) as pool:
+            ended = list(pool.map(
+                lambda rank: process.run(
+                    [sys.executable, "-m", module, str(rank), told], timeout=seconds
+                ),
+                range(2),
+            ))  # fmt: skip
+        for rank, done in enumerate(ended):
+            if not done.ok:
+                why = "did not end in time" if done.stopped else f"status {done.status}"
+                raise toolchain.CudaError(
+                    f"the process of GPU {rank} failed, {why}: {done.stderr[-2000:]}"
+                )
+        found: list[dict[str, Any]] = json.loads(result.read_text("utf-8"))
+        return found
 
 
 class Pair:

@@ -5,16 +5,12 @@ Needs two GPUs that reach each other's memory, and torch.
 
 from __future__ import annotations
 
-import json
 import re
-import socket
-import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from phasebit import edits, files, measure, process, toolchain
+from phasebit import edits, files, measure, toolchain
 from phasebit.chapters.two_gpus import broken_links, ranks, scatter_parts
 from phasebit.instruments import beside_torch, programs
 
@@ -112,27 +108,5 @@ def record() -> dict[str, Any]:
 
 def _cases(libraries: dict[str, Path]) -> list[dict[str, Any]]:
     """What both processes measure."""
-    with tempfile.TemporaryDirectory() as scratch, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        plan, result = Path(scratch, "plan.json"), Path(scratch, "result.json")
-        plan.write_text(json.dumps({
-            "port": port, "result": str(result), "cases": cases(),
-            "libraries": {name: str(path) for name, path in libraries.items()},
-        }), "utf-8")  # fmt: skip
-        with ThreadPoolExecutor(2) as pool:
-            ended = list(pool.map(
-                lambda rank: process.run(
-                    [sys.executable, "-m", ranks.__name__, str(rank), plan], timeout=SECONDS
-                ),
-                range(2),
-            ))  # fmt: skip
-        for rank, done in enumerate(ended):
-            if not done.ok:
-                why = "did not end in time" if done.stopped else f"status {done.status}"
-                raise toolchain.CudaError(
-                    f"the process of GPU {rank} failed, {why}: {done.stderr[-2000:]}"
-                )
-        measured: list[dict[str, Any]] = json.loads(result.read_text("utf-8"))
-        return measured
+    plan = {"cases": cases(), "libraries": {name: str(path) for name, path in libraries.items()}}
+    return ranks.measured(ranks.__name__, plan, SECONDS)

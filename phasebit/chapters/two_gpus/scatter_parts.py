@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import ctypes
 import json
-import socket
 import statistics
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from phasebit import files, measure, process, toolchain
+from phasebit import files, measure, toolchain
 from phasebit.chapters.two_gpus import ranks
 from phasebit.edits import replace_each
 from phasebit.instruments import beside_torch
@@ -90,7 +88,8 @@ def record() -> dict[str, Any]:
     names = (*PARTS, PLAIN)
     with ThreadPoolExecutor(len(names)) as pool:
         built = dict(zip(names, pool.map(build, names), strict=True))
-    found = _measured({name: str(each.program) for name, each in built.items()})
+    libraries = {name: str(each.program) for name, each in built.items()}
+    found = ranks.measured(__name__, {"libraries": libraries}, SECONDS)
     for case in found:
         middle = {name: statistics.median(each) for name, each in case["times_us"].items()}
         for name, each in middle.items():
@@ -115,31 +114,6 @@ def record() -> dict[str, Any]:
         },
         "cases": found,
     }
-
-
-def _measured(libraries: dict[str, str]) -> list[dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as scratch, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        plan, result = Path(scratch, "plan.json"), Path(scratch, "result.json")
-        said = {"port": port, "result": str(result), "libraries": libraries}
-        plan.write_text(json.dumps(said), "utf-8")
-        with ThreadPoolExecutor(GPUS) as pool:
-            ended = list(pool.map(
-                lambda rank: process.run(
-                    [sys.executable, "-m", __name__, str(rank), plan], timeout=SECONDS
-                ),
-                range(GPUS),
-            ))  # fmt: skip
-        for rank, done in enumerate(ended):
-            if not done.ok:
-                why = "did not end in time" if done.stopped else f"status {done.status}"
-                raise toolchain.CudaError(
-                    f"the process of GPU {rank} failed, {why}: {done.stderr[-2000:]}"
-                )
-        measured: list[dict[str, Any]] = json.loads(result.read_text("utf-8"))
-        return measured
 
 
 def _times(

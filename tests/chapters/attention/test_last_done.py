@@ -7,8 +7,8 @@ import statistics
 import numpy as np
 import pytest
 
-from phasebit import measure
-from phasebit.chapters.attention import attend, handed_out, last_done, last_done_view
+from phasebit import measure, toolchain
+from phasebit.chapters.attention import attend, handed_out, last_done, last_done_view, launched
 from phasebit.chapters.attention.rungs import CUDNN, FLASH, NEXT, TOKENS
 
 RECORDED = measure.read(last_done.NAME)
@@ -129,3 +129,32 @@ def test_pictures_have_what_they_are_asked_for() -> None:
     model = last_done_view.predicted(RECORDED, 64, 1024)._repr_mimebundle_()["text/plain"]
     share = 100 * handed_out.idle(ends[NEXT])
     assert f"kernel g: measured {share:.1f}" in model
+
+
+class Numbers(np.ndarray):
+    """As much of torch's tensors as the check asks for."""
+
+    def fill_(self, value: float) -> None:
+        self[...] = value
+
+    def abs(self) -> np.ndarray:
+        return np.abs(self)
+
+
+@pytest.mark.parametrize(
+    ("made", "right"), [(1.0, True), (1.03, True), (1.05, False), (np.nan, False), (None, False)]
+)
+def test_the_check_before_the_times(made: float | None, right: bool) -> None:
+    """None: a kernel that writes nothing, over what the one before it has written."""
+    o, wanted = (np.ones(4).view(Numbers) for _ in range(2))
+
+    def launch() -> None:
+        if made is not None:
+            o[:] = 1.0
+            o[-1] = made
+
+    if right:
+        launched.check("a kernel", launch, o, wanted)
+        return
+    with pytest.raises(toolchain.CudaError, match="a kernel differs from cuDNN"):
+        launched.check("a kernel", launch, o, wanted)
