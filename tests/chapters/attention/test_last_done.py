@@ -127,8 +127,13 @@ def test_pictures_have_what_they_are_asked_for() -> None:
     ends = last_done_view.of_case(RECORDED["done"], 64, 1024)["blocks"]
     assert "asked later, 4 batches: " in said and f"{ends[NEXT][-1]:.1f}" in said
     model = last_done_view.predicted(RECORDED, 64, 1024)._repr_mimebundle_()["text/plain"]
-    share = 100 * handed_out.idle(ends[NEXT])
-    assert f"kernel g: measured {share:.1f}" in model
+    for late in last_done.LATE:
+        for n in last_done.counts(1024):
+            of_all = handed_out.done(handed_out.lengths(64, 1024, n), 132, 0 if late else 1)
+            name = (last_done.LATER if late else "kernel g") + f", {n} batches" * (n > 1)
+            share = 100 * handed_out.idle(ends[last_done.contender(n, late)])
+            told = 100 * handed_out.idle(of_all)
+            assert f"{name}: measured {share:.1f}, by the model {told:.1f}" in model
 
 
 class Numbers(np.ndarray):
