@@ -12,6 +12,7 @@ from phasebit import files
 from phasebit.chapters.tensor_cores import tensor_cores_controls as controls
 from phasebit.edits import replace_once
 from phasebit.launching.build import ptx
+from tests.chapters.tensor_cores.operands import OPERANDS
 from tests.kernels import targets
 from tests.kernels.emulated import emulate
 
@@ -26,18 +27,7 @@ def program(parts: controls.Parts, taken: list[int] | None) -> str:
 int main() {{
     const int n = {_SIZE};
     const std::vector<int> taken = {{{order}}};
-    std::vector<__nv_bfloat16> A(n * n), B(n * n);
-    unsigned state = 1;
-    for (auto* each : {{&A, &B}})
-        for (auto& e : *each) e = __nv_bfloat16(float(int((state = state * 1664525u + 1013904223u)
-                                                          >> 24) % 9 - 4));
-    __nv_bfloat16 *a, *b;
-    float* c;
-    CHECK(cudaMalloc(&a, n * n * 2));
-    CHECK(cudaMalloc(&b, n * n * 2));
-    CHECK(cudaMalloc(&c, n * n * 4));
-    CHECK(cudaMemcpy(a, A.data(), n * n * 2, cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(b, B.data(), n * n * 2, cudaMemcpyHostToDevice));
+{OPERANDS}
     CHECK(cudaMemset(c, 0xff, n * n * 4));
     small(a, b, c, n, 0);
     std::vector<float> C(n * n);

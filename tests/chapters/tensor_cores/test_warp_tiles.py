@@ -7,6 +7,7 @@ import pytest
 from phasebit.chapters.tensor_cores import warp_tiles
 from phasebit.edits import replace_once
 from phasebit.launching.build import ptx
+from tests.chapters.tensor_cores.operands import OPERANDS
 from tests.kernels import targets
 from tests.kernels.emulated import emulate
 
@@ -20,18 +21,7 @@ def program(loop: str, as_if: str) -> str:
 #include <vector>
 int main() {{
     const int n = {_SIZE}, of_a[] = {{{of_a}}}, of_b[] = {{{of_b}}};
-    std::vector<__nv_bfloat16> A(n * n), B(n * n);
-    unsigned state = 1;
-    for (auto* each : {{&A, &B}})
-        for (auto& e : *each) e = __nv_bfloat16(float(int((state = state * 1664525u + 1013904223u)
-                                                          >> 24) % 9 - 4));
-    __nv_bfloat16 *a, *b;
-    float* c;
-    CHECK(cudaMalloc(&a, n * n * 2));
-    CHECK(cudaMalloc(&b, n * n * 2));
-    CHECK(cudaMalloc(&c, n * n * 4));
-    CHECK(cudaMemcpy(a, A.data(), n * n * 2, cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(b, B.data(), n * n * 2, cudaMemcpyHostToDevice));
+{OPERANDS}
     for (int large = 0; large < 2; ++large) {{
         CHECK(cudaMemset(c, 0xff, n * n * 4));
         (large ? ::large : small)(a, b, c, n, {warp_tiles.SLOTS} * 2 * 128 * 64 * 2, 0);
