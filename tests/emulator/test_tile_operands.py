@@ -363,7 +363,9 @@ def test_what_is_odd_about_a_tile() -> None:
     tile = Tile(group(), 0, crooked, 8, "f16", True, "B")
     assert tile.base_offset == 2 and tile.wrong == "" and tile.swizzle == "128B"
     assert tile.crooked.startswith("the matrix begins in row 1 of the 128B swizzle's pattern")
-    with pytest.raises(Fault, match="^A of wgmma: matrix descriptor 0x0000400000000000: bits 46-47"):
+    with pytest.raises(
+        Fault, match="^A of wgmma: matrix descriptor 0x0000400000000000: bits 46-47"
+    ):
         Tile(group(), 0, np.uint64(1 << 46), 8, "f16", True, "A")
 
 
