@@ -150,7 +150,7 @@ def test_which_swizzle_an_mn_major_operand_has(
 
 
 def test_a_descriptor_that_is_none() -> None:
-    with pytest.raises(Fault, match="^tcgen05.mma of threads 128-255: A's matrix descriptor 0x0"):
+    with pytest.raises(Fault, match=r"^tcgen05\.mma of threads 128-255: A's matrix descriptor 0x0"):
         SharedOperand(made(), 0, 0, 32, F16, "A", WHERE)
 
 
@@ -364,7 +364,7 @@ def test_what_is_odd_about_a_tile() -> None:
     assert tile.base_offset == 2 and tile.wrong == "" and tile.swizzle == "128B"
     assert tile.crooked.startswith("the matrix begins in row 1 of the 128B swizzle's pattern")
     with pytest.raises(
-        Fault, match="^A of wgmma: matrix descriptor 0x0000400000000000: bits 46-47"
+        Fault, match=r"^A of wgmma: matrix descriptor 0x0000400000000000: bits 46-47"
     ):
         Tile(group(), 0, np.uint64(1 << 46), 8, "f16", True, "A")
 
