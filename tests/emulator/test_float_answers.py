@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from phasebit.emulator.ops import floating
-from tests.emulator.values import chosen, execute
+from tests.emulator.values import chosen, execute, rounded
 
 FORMS = {"f32": (np.float32, 24, -149, 127), "f64": (np.float64, 53, -1074, 1023)}
 """Type, bits of the significand, exponents of the smallest number and of the largest."""
@@ -31,30 +31,6 @@ def numbers(kind: str) -> list[float]:
             math.inf]  # fmt: skip
     form = FORMS[kind][0]
     return [float(form(sign * x)) for x in some for sign in (1, -1)] + [math.nan]
-
-
-def rounded(x: Fraction, kind: str, mode: str, least: int | None = None) -> float:
-    """A fraction that is not zero as a number of the type; infinite where it is too large.
-
-    ``least``: another exponent of the smallest number.
-    """
-    _, bits, small, most = FORMS[kind]
-    exponent = x.numerator.bit_length() - x.denominator.bit_length()
-    while abs(x) < Fraction(2) ** exponent:
-        exponent -= 1
-    while abs(x) >= Fraction(2) ** (exponent + 1):
-        exponent += 1
-    unit = Fraction(2) ** max(exponent - bits + 1, small if least is None else least)
-    below = math.floor(x / unit)
-    rest = x / unit - below
-    up = {"rn": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and below % 2 == 1),
-          "rz": x < 0 and rest > 0, "rm": False, "rp": rest > 0}[mode]  # fmt: skip
-    found = (below + up) * unit
-    top = (2 - Fraction(2) ** (1 - bits)) * Fraction(2) ** most
-    if abs(found) > top:
-        away = mode == "rn" or mode == ("rp" if x > 0 else "rm")
-        return math.copysign(math.inf if away else float(top), float(x > 0) - 0.5)
-    return math.copysign(float(found), -1.0 if x < 0 else 1.0)
 
 
 def flushed(x: float) -> float:

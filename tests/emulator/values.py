@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -42,3 +44,32 @@ def execute(opcode: str, *values: Any, results: int = 1) -> Any:
         seen.append(given if given.dtype == form else given.view(form))
     with np.errstate(all="ignore"):
         return entry.function(*seen)
+
+
+SHAPES = {"f16": (11, -24, 15), "bf16": (8, -133, 127), "f32": (24, -149, 127),
+          "f64": (53, -1074, 1023)}  # fmt: skip
+"""Bits of the significand, exponents of the smallest number and of the largest."""
+
+
+def rounded(x: Fraction, kind: str, mode: str, least: int | None = None) -> float:
+    """A fraction that is not zero as a number of the type; infinite where it is too large.
+
+    ``least``: another exponent of the smallest number.
+    """
+    bits, small, most = SHAPES[kind]
+    exponent = x.numerator.bit_length() - x.denominator.bit_length()
+    while abs(x) < Fraction(2) ** exponent:
+        exponent -= 1
+    while abs(x) >= Fraction(2) ** (exponent + 1):
+        exponent += 1
+    unit = Fraction(2) ** max(exponent - bits + 1, small if least is None else least)
+    below = math.floor(x / unit)
+    rest = x / unit - below
+    up = {"rn": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and below % 2 == 1),
+          "rz": x < 0 and rest > 0, "rm": False, "rp": rest > 0}[mode]  # fmt: skip
+    found = (below + up) * unit
+    top = (2 - Fraction(2) ** (1 - bits)) * Fraction(2) ** most
+    if abs(found) > top:
+        away = mode == "rn" or mode == ("rp" if x > 0 else "rm")
+        return math.copysign(math.inf if away else float(top), float(x > 0) - 0.5)
+    return math.copysign(float(found), -1.0 if x < 0 else 1.0)
