@@ -11,10 +11,11 @@ from tests.kernels.emulated import emulate
 
 
 @pytest.mark.nvcc
-def test_switched_off_multiplies_as_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = loads_of_b.source(loads_of_b.OFF)
+@pytest.mark.parametrize("loop", loads_of_b.LOOPS[2:5])
+def test_a_loop_multiplies_what_it_should(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = loads_of_b.source(loop)
     monkeypatch.setattr(warp_tiles, "source", lambda loop: text)
-    program = test_warp_tiles.program(loads_of_b.OFF, loads_of_b.LEFT_OUT)
+    program = test_warp_tiles.program(loop, loads_of_b.BEHIND.get(loop, loads_of_b.LEFT_OUT))
     done = emulate(program, timeout=300)
     assert done.ok and done.stdout == "OK\n" and not done.stderr, done.stdout + done.stderr
 
