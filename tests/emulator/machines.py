@@ -9,6 +9,7 @@ import numpy as np
 from phasebit.emulator import Module
 from phasebit.emulator.api.execution import Execution, Mode
 from phasebit.emulator.machine.group import Group
+from phasebit.emulator.ptx.noticed_steps import Stepwise
 
 HEAD = """
 .version 9.0
@@ -29,20 +30,23 @@ def kernel(body: str) -> Any:
 
 def machine(
     body: str = "ret;", grid: int = 1, block: int = 64, *, kind: type[Execution] = Execution,
-    cluster: int | None = None, cooperative: bool = False, **mode: Any,
+    cluster: int | None = None, cooperative: bool = False, stepwise: Stepwise = None, **mode: Any,
 ) -> Any:  # fmt: skip
     """The machine of a launch of such a kernel, whose pointer is 0, before it runs."""
     made = kernel(body)
     extents = made.extents(grid, block, cluster, cooperative)
-    return made.prepare(extents, bytes(8), Mode(**mode), kind=kind).machine
+    parameters = bytes(8)
+    return made.prepare(extents, parameters, Mode(**mode), kind=kind, stepwise=stepwise).machine
 
 
 def groups(count: int = 1, **how: Any) -> tuple[Any, list[Group]]:
     """The machine of a launch, and groups of one warp each of its first batch; none is ready."""
     made = machine(block=32 * count, **how)
     made.start_batch()
-    (whole,) = made.ready
+    ready = list(made.ready)
     made.ready.clear()
     made.index.clear()
-    warps = whole.batch.warp_of
-    return made, [whole.part(np.flatnonzero(warps == n), whole.pc) for n in np.unique(warps)]
+    return made, [
+        g.part(np.flatnonzero(g.batch.warp_of[g.lanes] == warp), g.pc)
+        for g in ready for warp in np.unique(g.batch.warp_of[g.lanes])
+    ]
