@@ -86,7 +86,7 @@ def test_a_function_calls_another() -> None:
 
 
 def test_only_some_threads_call() -> None:
-    body = f"mov.u32 %r9, %r1; setp.gt.u32 %p1, %r1, 40; @%p1 bra DONE; {{call}} DONE:"
+    body = "mov.u32 %r9, %r1; setp.gt.u32 %p1, %r1, 40; @%p1 bra DONE; {call} DONE:"
     body = body.format(call=CALL.format("one", "%r9", ""))
     assert run(body, ONE) == [tid + 100 * (tid <= 40) for tid in range(64)]
 
