@@ -138,8 +138,12 @@ def signed(x: int) -> int:
 
 
 REDUX: dict[str, Callable[[list[int]], int]] = {
-    "add.u32": sum, "add.s32": lambda x: sum(map(signed, x)), "min.u32": min, "max.u32": max,
-    "min.s32": lambda x: min(map(signed, x)), "max.s32": lambda x: max(map(signed, x)),
+    "add.u32": sum,
+    "add.s32": lambda x: sum(map(signed, x)),
+    "min.u32": min,
+    "max.u32": max,
+    "min.s32": lambda x: min(map(signed, x)),
+    "max.s32": lambda x: max(map(signed, x)),
     "and.b32": lambda x: int(np.bitwise_and.reduce(np.uint32(x))),
     "or.b32": lambda x: int(np.bitwise_or.reduce(np.uint32(x))),
     "xor.b32": lambda x: int(np.bitwise_xor.reduce(np.uint32(x))),
