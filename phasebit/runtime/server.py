@@ -368,7 +368,7 @@ class Device:
                 self._explain_copy(address, extent)
                 return Reply(Status.INVALID_VALUE)
             ends.append(item)
-        to_device, from_device = ends[0] is not None, ends[1] is not None
+        to_device, from_device = (item is not None for item in ends)
         if (kind in (Copy.HOST_TO_DEVICE, Copy.DEVICE_TO_DEVICE) and not to_device) or (
             kind in (Copy.DEVICE_TO_HOST, Copy.DEVICE_TO_DEVICE) and not from_device
         ):

@@ -665,7 +665,8 @@ def test_the_line_that_calls_is_the_one_before_the_stubs(
 
 def test_a_managed_variable_would_be_one_for_all_devices(made: Made) -> None:
     half = made(devices=2)
-    text = PTX + b".global .attribute(.managed) .align 4 .u32 m;\n"
+    managed = b".global .attribute(.managed) .align 4 .u32 %s;\n"
+    text = PTX + managed % b"m" + managed % b"n"  # the first is told
     half.backend.load = lambda ptx, memory, device=0: FakeModule(  # type: ignore[method-assign]
         ptx, memory
     )
