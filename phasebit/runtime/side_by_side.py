@@ -175,7 +175,7 @@ class Work:
     def before(self, op: Op, words: Sequence[int]) -> None:
         """Do what must be done before a message is answered."""
         if op == Op.SYNCHRONIZE:
-            stream, event = words[0], words[1] if len(words) > 1 else 0
+            stream, event = words
             if event:
                 self._finish(self.events.get(event, frozenset()))
             elif stream == ALL:

@@ -207,6 +207,15 @@ def test_a_module_that_cannot_be_loaded_is_said_once(
     assert half.log.getvalue().count(says) == 1
 
 
+def test_a_module_is_loaded_once(made: Made) -> None:
+    half, loaded = made(), []
+    load = half.backend.load
+    half.backend.load = lambda *given: loaded.append(1) or load(*given)  # type: ignore[method-assign]
+    half.kernel("_Z3sayi")
+    half.launch(half.kernel("_Z9incrementPi"), pointer(half.allocate(64)))
+    assert half.ask(Op.SYMBOL, MODULE, 0, blob=b"one")[0] == 0 and loaded == [1]
+
+
 def test_a_defect_in_reading_a_module_is_said_to_be_one(made: Made) -> None:
     half = made()
     half.backend.load = lambda ptx, memory: 1 // 0  # type: ignore[method-assign]
@@ -542,6 +551,7 @@ def test_when_the_program_is_gone_only_what_was_refused_is_heard(made: Made) -> 
 
 def test_a_device_is_busy_while_it_does_what_may_be_left(made: Made) -> None:
     half, busy = made(), []
+    assert not half.device.busy
     for op in (Op.MEMORY_INFO, Op.ASKED):
         half.device._handlers[op] = lambda call: busy.append(half.device.busy)
         half.device.handle(op, (1,), b"")

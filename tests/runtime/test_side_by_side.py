@@ -153,6 +153,13 @@ def test_a_kernel_waits_for_one_of_the_other_device(two: Two) -> None:
     assert two.memory.finished == 2
 
 
+def test_what_a_program_has_not_waited_for_is_finished_when_it_is_gone(two: Two) -> None:
+    two.launch("put", FIRST, 0, 7)
+    two.launch("put", SECOND, 4, 8)
+    two.device.finish()
+    assert (two.words[0], two.words[4], two.memory.finished) == (7, 8, 2)
+
+
 def test_only_the_stream_that_is_named_is_finished(two: Two) -> None:
     two.launch("await", FIRST, 0, 5)
     two.launch("put", SECOND, 4, 9)
