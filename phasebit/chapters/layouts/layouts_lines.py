@@ -8,7 +8,6 @@ nothing but the lines has changed. And all that again with an A that fits into t
 from __future__ import annotations
 
 import ctypes
-import re
 import statistics
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -160,23 +159,11 @@ def counts(program: toolchain.Build) -> dict[str, Any]:
 
     A counter that it does not know is left out.
     """
-    wanted = list(COUNTERS)
-    said = ""
-    for _ in range(8):
-        try:
-            rows = profiler.count([program.program], wanted)
-        except toolchain.CudaError as error:
-            said = str(error)
-            known = [
-                each for each in wanted if not re.search(rf"\b{each.partition('.')[0]}\b", said)
-            ]
-            if len(known) in (0, len(wanted)):
-                break
-            wanted = known
-            continue
-        if len(rows) == len(CASES):
-            return {name: row for name, (_, row) in zip(CASES, rows, strict=True)}
-        said = f"ncu saw {len(rows)} launches of {len(CASES)}"
-        break
-    print(f"⏱ the profiler says nothing: {said[:300]}", flush=True)
-    return {"refused": said[:300]}
+    try:
+        rows = profiler.count_known([program.program], COUNTERS)
+        if len(rows) != len(CASES):
+            raise toolchain.CudaError(f"ncu saw {len(rows)} launches of {len(CASES)}")
+    except toolchain.CudaError as error:
+        print(f"⏱ the profiler says nothing: {str(error)[:300]}", flush=True)
+        return {"refused": str(error)[:300]}
+    return {name: row for name, (_, row) in zip(CASES, rows, strict=True)}

@@ -199,7 +199,7 @@ def record() -> dict[str, Any]:
 def _counters(program: toolchain.Build) -> dict[str, dict[str, float]] | dict[str, str]:
     """Of each launch; where the profiler refuses, the sentence in which it does: times are kept."""
     try:
-        rows = profiler.count([program.program], COUNTERS)
+        rows = profiler.count_known([program.program], COUNTERS)
         if len(rows) != len(TILINGS):
             raise toolchain.CudaError(f"ncu saw {len(rows)} launches of {len(TILINGS)}")
     except toolchain.CudaError as error:
