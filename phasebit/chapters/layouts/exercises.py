@@ -195,8 +195,8 @@ def pays(answer: Callable[[float, float, float], int]) -> str:
     told: dict[str, int] = {}
     for name, (in_place, from_tiles, copy) in cases.items():
         given = ask(answer, in_place, from_tiles, copy)
-        gain = in_place - from_tiles
-        right = int(copy // gain) + 1 if gain > 0 else 0
+        each = in_place - from_tiles
+        right = int(copy // each) + 1 if each > 0 else 0
         if not whole(given) or given != right:
             raise Wrong(
                 f"{name}: in place {in_place:.1f} µs, from tiles {from_tiles:.1f}, copy {copy:.1f}:"

@@ -239,27 +239,26 @@ def waves(*heights: int) -> Picture:
 
 def heights(recorded: dict[str, Any]) -> Picture:
     """Super-rows of several heights over those of height 1: what the first wave needs, what memory
-    read, time and cycles; prints both ends of what it read and of the time."""
+    read, time and cycles. Prints what was read where that is most, and where it is least."""
     rows = recorded["heights"]["rows"]
-    names = ("time", "cycles", "read from memory", "rows and columns needed")
-    lines: dict[str, list[float]] = {name: [] for name in names}
-    for row in rows:
-        time, clock = (statistics.median(row[of]) for of in ("times_us", "mhz"))
-        needed = check.wave_traffic(RUNNING, ROWS, COLUMNS, 128, 256, row["height"])
-        for line, value in zip(
-            lines.values(), (time, time * clock, row[DRAM], needed), strict=True
-        ):
-            line.append(value)
-    least, most = (pick(zip(lines["read from memory"], lines["time"], rows, strict=True),
-                        key=lambda each: each[0]) for pick in (min, max))  # fmt: skip
-    for read, time, row in (most, least):
+    times = [statistics.median(row["times_us"]) for row in rows]
+    lines = {
+        "time": times,
+        "cycles": [time * statistics.median(row["mhz"])
+                   for time, row in zip(times, rows, strict=True)],
+        "read from memory": [row[DRAM] for row in rows],
+        "rows and columns needed": [check.wave_traffic(RUNNING, ROWS, COLUMNS, 128, 256,
+                                                       row["height"]) for row in rows],
+    }  # fmt: skip
+    for pick in (max, min):
+        row = pick(rows, key=lambda each: each[DRAM])
         print(f"height {row['height']:2}: {row[HIT] / row[ASKED]:.0%} of L2's lookups hit, "
-              f"{read / 1e9:.2f} GB read, {time / 1e3:.2f} ms")  # fmt: skip
+              f"{row[DRAM] / 1e9:.2f} GB read, {times[rows.index(row)] / 1e3:.2f} ms")  # fmt: skip
     return draw.curves(
         [row["height"] for row in rows],
         {name: [value / values[0] for value in values] for name, values in lines.items()},
-        x_label="rows of blocks in a super-row", evenly=True, line=1, y_label="over that of height 1",
-        title=f"Super-rows, 8192 × 8192 × 8192, {measure.source(recorded)}",
+        x_label="rows of blocks in a super-row", y_label="over that of height 1", evenly=True,
+        line=1, title=f"Super-rows, 8192 × 8192 × 8192, {measure.source(recorded)}",
     )  # fmt: skip
 
 

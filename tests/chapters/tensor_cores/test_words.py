@@ -35,8 +35,8 @@ def test_tensor_cores() -> None:
     for line, values in zip(drawn, (waited, cycles, read), strict=False):
         ratios = [f"{value / values[0]:.2f}" for value in values]
         assert line.split(": ")[1].split() == ratios
-    assert drawn[-1].split(": ")[1].split() == [f"{needed / 8832:.2f}" for needed in
-                                     (8832, 8960, 9216, 5376, 4352, 5376)]  # fmt: skip
+    needed = (8832, 8960, 9216, 5376, 4352, 5376)
+    assert drawn[-1].split(": ")[1].split() == [f"{each / 8832:.2f}" for each in needed]
     longest = max(read) / record["copy_bytes_per_second"]
     best = record["best"][1]["times_us"]["super-rows"]
     assert 0.23 < longest / median(best) * 1e6 < 0.27, "a quarter"
