@@ -119,7 +119,7 @@ def test_what_the_warps_larger_tile_gains() -> None:
     small, two, one = said["whole"]
     assert (small - two, small - one, one - two) == (215, 118, 97)
     assert small - said["no loads"][0] == 172 and small == 734
-    assert said["each load twice"][1:] == [758, 972] and 758 < 1.04 * small, "nearly level"
+    assert said["each load twice"][1:] == [758, 972] and small > 758 / 1.04, "nearly level"
     for tiles, held in ((two, 1), (one, 2)):
         assert said["no loads of B"][held] > 1.05 * tiles, "slower than whole"
     assert said["no loads"][2] > one, "without any, too"
