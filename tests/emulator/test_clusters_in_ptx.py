@@ -78,6 +78,7 @@ def found(
         findings = [*error.findings, error.finding]
     said = []
     for each in findings:
+        assert each.at is None or each.at == each.places[0], each.at
         message = re.sub(r" at PTX line \d+", "", each.message)
         for block, name in ((4 * cluster + 2, "T"), (4 * cluster + 3, "H")):
             message = re.sub(rf"\bblock {block}\b", f"block {name}", message)
