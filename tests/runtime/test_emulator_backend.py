@@ -326,6 +326,7 @@ def test_both_sides_know_of_each_allocation(memory: DeviceMemory) -> None:
     assert found["first"] == (first - BASE, 100, 1)
     assert found["second"][:2] == (second - BASE, 4) and found["second"][2] != 1
     variable = arena.allocate(8, "v", "global")
+    assert variable.device == 0
     assert memory.find(variable.start + BASE).space == Space.SYMBOL
     own = arena.allocate(8, "own", "shared")
     assert memory.find(own.start + BASE) is None and own in arena.allocations
@@ -338,6 +339,11 @@ def test_both_sides_know_of_each_allocation(memory: DeviceMemory) -> None:
 def test_the_emulator_sees_as_much_of_memory_as_is_in_use(memory: DeviceMemory) -> None:
     arena = ArenaMemory(memory)
     assert len(arena.u1) == 1 << 20
+    for more in (0, 1):  # behind the first page, and with a granule behind it
+        at = memory.allocate((1 << 20) - 4096 - emulated.GRANULE + more)
+        assert at == BASE + 4096 and len(arena.u1) == 1 << (20 + more)
+        memory.reset()
+        memory.listener = arena = ArenaMemory(memory)
     memory.allocate((1 << 20) + 1)
     assert len(arena.u1) == 1 << 21
     memory.allocate(1 << 21)
@@ -422,6 +428,7 @@ def test_who_else_writes_to_an_address(memory: DeviceMemory) -> None:
 
     assert not asked(own) and asked(host) and asked(own, managed)
     assert not asked(host - 4) and asked(host - 3) and asked(host + 15) and not asked(host + 16)
+    assert not asked(managed + 16) and not asked(managed + 100) and not asked(own - 100)
 
 
 def test_memory_from_malloc_is_the_kernels_own(memory: DeviceMemory) -> None:

@@ -200,9 +200,7 @@ def entry(kind, target, payload, flags=0):
 
 def fat(*entries):
     body = b"".join(entries)
-    return (
-        fatbin.MAGIC.to_bytes(4, "little") + b"\1\0\x10\0" + len(body).to_bytes(8, "little") + body
-    )
+    return b"\x50\xed\x55\xba" + b"\1\0\x10\0" + len(body).to_bytes(8, "little") + body
 
 
 class TestFatBinary:
