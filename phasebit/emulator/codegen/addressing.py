@@ -120,7 +120,7 @@ class Addressing:
         space, width = chosen.options.get("space", "generic"), SIZE[chosen.types[0]]
         base, layout = address.base, self.program.layout
         if isinstance(base, Symbol):
-            space, where = layout.place(base, self.function, instruction, space)
+            space, where = layout.place(base, self.function, instruction)
             what = "frame" if layout.moves(base, self.function) else "symbol"
             if space == "shared" and self.program.clustered:
                 what = "own"

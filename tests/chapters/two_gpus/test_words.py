@@ -138,3 +138,14 @@ def test_what_told_on_two_gpus() -> None:
         names = [name for name in ends if half in name]
         assert names and all(ends[name] == {end} for name in names)
         assert all(said[name] == view.SAYS[0] for name in names)
+
+
+def test_what_the_scatter_takes_where_the_link_does_not_bind() -> None:
+    """Each part alone, and both: the order of the columns is that of K, 2048 first."""
+    left = {what: [int(each) for each in us] for what, *us in view.left_out().rows}
+    whole = left.pop("nothing")
+    assert whole == [29, 31]
+    saved = {what: [a - b for a, b in zip(whole, us, strict=True)] for what, us in left.items()}
+    assert {*saved["the parts' way to the peer"], *saved["the adding"]} <= {14, 15}
+    assert left["both"] == [2, 4] or left["both"] == [3, 4]
+    assert [case["shape"][2] for case in measure.read("two_gpus_parts")["cases"]] == [2048, 4096]
