@@ -123,8 +123,8 @@ class _Module:
         before = _Snapshot(self.memory) if len(schedules) > 1 else None
         findings: dict[str, Finding] = {}
         outcome = Outcome()
-        for i, (emulator.schedule, emulator.seed) in enumerate(schedules):
-            if i and before:
+        for emulator.schedule, emulator.seed in schedules:
+            if before:
                 before.restore()
             outcome = self.inner.launch(launch)
             findings |= {str(each): each for each in outcome.findings if str(each) not in findings}

@@ -27,6 +27,7 @@ TWO_BLOCKS = "whole, two blocks a multiprocessor"
 LINES = {128: "whole, whole lines of 128 bytes asked for",
          256: "whole, whole lines of 256 bytes asked for"}  # fmt: skip
 WIDE, WIDE_TWO = "whole, boxes of 256 bytes", "whole, boxes of 256 bytes, two blocks"
+MORE_BLOCKS = "whole, 112 rows of weights in a block"
 _NARROW = {
     Shape(16, 14336, 4096): Plan(plans.FEW, 1, 16, 10),
     Shape(64, 10240, 8192): Plan(plans.WEIGHTS, 1, 48, 7),
@@ -58,6 +59,7 @@ def products(shape: Shape) -> dict[str, str]:
         TWO_BLOCKS: _NARROW[shape].text,
     }
     if plan.swapped:
+        found[MORE_BLOCKS] = floor_texts.fewer_rows(plan, 112)
         found[WIDE] = floor_texts.wide(4, 6)
         found[WIDE_TWO] = floor_texts.wide(2, 5)
     return found

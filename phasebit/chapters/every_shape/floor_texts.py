@@ -242,6 +242,7 @@ def ways(shape: Shape, plan: Plan, units: int) -> dict[str, Way]:
         ASKED.format(128): boxes(n, k, rows, 64, slots, blocks, promotion=1),
         ASKED.format(256): boxes(n, k, rows, 64, slots, blocks, promotion=2),
         "boxes as the plan's, 12 slots": boxes(n, k, rows, 64, 12, blocks),
+        "boxes as the plan's, a share for each multiprocessor": boxes(n, k, rows, 64, slots, units),
         "boxes as the plan's, by turns": boxes(n, k, rows, 64, slots, units, 1),
         "boxes of half the rows, two blocks": boxes(n, k, rows // 2, 64, slots, 2 * blocks),
         "boxes of 256 bytes, half the rows": boxes(n, k, rows // 2, 128, slots, blocks),
@@ -302,6 +303,36 @@ void launch(const Product& p) {
           weights, operand(p.A, p.M, p.K, BN / 2), p.C, p.N, p.M, p.K);
 }
 """
+
+
+_MEET = "    __syncthreads();  // the others see the barriers\n"
+_ZEROS = """\
+    if (threadIdx.x < CONSUMERS) {
+        for (int s = 0; s < SLOTS; ++s)
+            for (int i = threadIdx.x; i < (BM - BROUGHT) * BK / 8; i += CONSUMERS)
+                reinterpret_cast<uint4*>(ring.stage[s].a + BROUGHT * BK)[i] = uint4{};
+        ptx::fence_proxy_async_shared();  // before products read them
+    }
+"""
+
+
+def fewer_rows(plan: Plan, rows: int) -> str:
+    """An exchanged plan's text; a block brings fewer rows of weights than its slots have room for.
+
+    The other rows of a slot hold zeros, which are multiplied and not stored.
+    """
+    edits = (
+        ("constexpr int BM = 64 * GROUPS;",
+         f"constexpr int BM = 64 * GROUPS, BROUGHT = {rows};  // BROUGHT of weights are a block's"),
+        ("(BM + BN) * BK * sizeof(bf16)", "(BROUGHT + BN) * BK * sizeof(bf16)"),
+        ("rows = over(M, BM), steps", "rows = over(M, BROUGHT), steps"),
+        ("row = blockIdx.x % rows * BM,", "row = blockIdx.x % rows * BROUGHT,"),
+        ("if (row + r < M && col + c < N)", "if (r < BROUGHT && row + r < M && col + c < N)"),
+        (_MEET, _ZEROS + _MEET),
+        ("start(matmul, over(p.N, BM) *", "start(matmul, over(p.N, BROUGHT) *"),
+        ("operand(p.B, p.N, p.K, BM)", "operand(p.B, p.N, p.K, BROUGHT)"),
+    )  # fmt: skip
+    return replace_each(plan.text, edits, plan.kernel)
 
 
 def wide(groups: int, slots: int, columns: int = 16) -> str:

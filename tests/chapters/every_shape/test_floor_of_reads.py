@@ -88,6 +88,12 @@ def test_whole_lines_change_nothing(kernel: str, promotion: str) -> None:
 
 
 @pytest.mark.nvcc
+def test_fewer_rows_than_a_slot_has_are_right() -> None:
+    done = emulate(floor_texts.fewer_rows(Plan(plans.FEW, 1, 16, 2), 56), "10", "136", "328")
+    assert done.ok and not done.stderr, done.stdout + done.stderr
+
+
+@pytest.mark.nvcc
 def test_tiles_of_fewer_rows_are_right() -> None:
     for plan in (Plan(plans.FEW, 1, 16, 3), Plan(plans.WEIGHTS, 1, 48, 2)):
         done = on_emulator.multiply(plan.text, 10, 64 if plan.swapped else 120, 328)
