@@ -237,6 +237,16 @@ def test_equal_ratios_are_equally_far_apart() -> None:
     assert at["ten"] - at["hundred"] == pytest.approx(at["hundred"] - at["thousand"], abs=0.02)
 
 
+@pytest.mark.parametrize("change", [{}, {"line": 2}, {"line": 5}])
+def test_a_line_across_is_within_the_axes_and_no_curve(change: dict[str, int]) -> None:
+    picture = some_curves(**change)
+    assert str(picture) == str(some_curves())
+    for drawn in (picture.svg, picture.narrow):
+        ticks = [text.text for text in ET.fromstring(drawn).iter(TEXT)]
+        assert ("5" in ticks) == (change.get("line") == 5)
+    assert (picture.svg != some_curves().svg) == bool(change)
+
+
 def test_a_median_stands_where_it_lies_or_right_of_crosses_with_room() -> None:
     """An outlier does not draw the number away; a factor is equally long everywhere."""
     drawn = spread(

@@ -29,6 +29,27 @@ def count(
     return parse(done.stdout, metrics)
 
 
+def count_known(
+    command: Sequence[str | PathLike[str]], metrics: Sequence[str]
+) -> list[tuple[str, dict[str, float]]]:
+    """As :func:`count`, without the metrics of which the profiler says that it lacks them."""
+    wanted = list(metrics)
+    while True:
+        try:
+            return count(command, wanted)
+        except toolchain.CudaError as error:
+            said = str(error)
+            known = [name for name in wanted if not _named(name, said)]
+            if len(known) in (0, len(wanted)):
+                raise
+            wanted = known
+
+
+def _named(metric: str, said: str) -> bool:
+    """Whether a message names a metric: with its last part or without it."""
+    return re.search(rf"\b{re.escape(metric.partition('.')[0])}\b", said) is not None
+
+
 def second_launches(
     command: Sequence[str | PathLike[str]], metrics: Sequence[str], kernel: str
 ) -> list[dict[str, float]]:

@@ -302,7 +302,7 @@ def _seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = -1.0
+        value = math.nan
     if not 0 <= value <= _LONGEST:
         raise argparse.ArgumentTypeError(f"{text} is no time: 0 to {_LONGEST:g} s, 0: never ends")
     return value

@@ -79,7 +79,7 @@ class _Kernel:
 @dataclass
 class _Call:
     words: Sequence[int]
-    blob: bytes = field(repr=False)
+    blob: bytes
 
 
 class Device:
@@ -184,7 +184,8 @@ class Device:
 
     def _module(self, call: _Call) -> None:
         """words: module"""
-        self._modules[call.words[0]] = _Loaded(call.blob)
+        (number,) = call.words
+        self._modules[number] = _Loaded(call.blob)
         if self.asked_capability is None:
             targets = [item.target for item in _images(call.blob) if item.kind == fatbin.PTX]
             # Text is compiled for the device that there is; a program brings its own.
@@ -197,12 +198,13 @@ class Device:
     def _properties(self, call: _Call) -> Reply:
         """words: the version of CUDA whose structure is meant"""
         own = self._known_capability(), self.memory.total
-        return Reply(data=device.properties_bytes(*own, call.words[0]))
+        return Reply(data=device.properties_bytes(*own, *call.words))
 
     def _attribute(self, call: _Call) -> Reply:
         """words: cudaDeviceAttr"""
+        (number,) = call.words
         try:
-            value = device.attribute(call.words[0], self._known_capability(), self.memory.total)
+            value = device.attribute(number, self._known_capability(), self.memory.total)
         except KeyError:
             return Reply(Status.INVALID_VALUE)
         return Reply(words=(value % 2**64,))
@@ -263,7 +265,7 @@ class Device:
 
     def _open(self, call: _Call) -> Reply:
         """words: module. Answer: how many kernels (64 bits), their names, each with its zero."""
-        module, error = self._load(call.words[0])
+        module, error = self._load(*call.words)
         if module is None:
             return Reply(error)
         names = [name.encode() + b"\0" for name in module.kernels]
@@ -271,14 +273,16 @@ class Device:
 
     def _unload(self, call: _Call) -> None:
         """words: module"""
-        loaded = self._modules.pop(call.words[0], None)
+        (number,) = call.words
+        loaded = self._modules.pop(number, None)
         for module in loaded.modules.values() if loaded is not None else ():
             for symbol in module.symbols.values():
                 self.memory.free(symbol.address)
 
     def _kernel(self, call: _Call) -> Reply:
         """words: module; bytes: name. Answer: what launch.c's `struct facts` holds."""
-        module, failed = self._load(call.words[0])
+        (number,) = call.words
+        module, failed = self._load(number)
         if module is None:
             return Reply(failed)
         try:
@@ -291,7 +295,7 @@ class Device:
             return Reply(Status.INVALID_PTX)
         if facts is None:
             return Reply(Status.INVALID_DEVICE_FUNCTION)
-        self._kernels.append(_Kernel(call.words[0], facts))
+        self._kernels.append(_Kernel(number, facts))
         own = occupancy.limits(self._known_capability())
         words = [
             len(self._kernels) - 1,
@@ -314,12 +318,12 @@ class Device:
 
     def _allocate(self, call: _Call) -> Reply:
         """words: size, space, device. Answer: address."""
-        size, space = call.words[0], Space(call.words[1])
-        device = call.words[2] if len(call.words) > 2 else 0
+        size, kind, *device = call.words
+        space = Space(kind)
         self._allocations += 1
         name = f"{_CALLS[space]} #{self._allocations}"  # what findings call it
         try:
-            return Reply(words=(self.memory.allocate(size, space, name, device),))
+            return Reply(words=(self.memory.allocate(size, space, name, *device),))
         except OutOfMemory:
             return Reply(Status.MEMORY_ALLOCATION)
 
@@ -339,7 +343,7 @@ class Device:
 
     def _range(self, call: _Call) -> Reply:
         """words: address. Answer: address, size, space, device of what holds it."""
-        item = self.memory.find(call.words[0])
+        item = self.memory.find(*call.words)
         if item is None:
             return Reply(Status.INVALID_VALUE)
         return Reply(words=(item.address, item.size, item.space, item.device))
@@ -364,7 +368,7 @@ class Device:
                 self._explain_copy(address, extent)
                 return Reply(Status.INVALID_VALUE)
             ends.append(item)
-        to_device, from_device = ends[0] is not None, ends[1] is not None
+        to_device, from_device = (item is not None for item in ends)
         if (kind in (Copy.HOST_TO_DEVICE, Copy.DEVICE_TO_DEVICE) and not to_device) or (
             kind in (Copy.DEVICE_TO_HOST, Copy.DEVICE_TO_DEVICE) and not from_device
         ):
@@ -426,7 +430,7 @@ class Device:
 
     def _host_wrote(self, call: _Call) -> None:
         """words: address, size. The program's half copied bytes to device memory."""
-        self.memory.written(call.words[0], call.words[1])
+        self.memory.written(*call.words)
 
     # Launches
 
@@ -485,10 +489,10 @@ class Device:
     def _refused(self, call: _Call) -> None:
         """words: thread, grid (3), block (3), shared bytes, addresses of the calls that lead
         there, outermost first; bytes: the error's name and the kernel's."""
-        thread, *extents, shared = call.words[:8]
+        thread, gx, gy, gz, bx, by, bz, shared, *calls = call.words
         error, _, kernel = call.blob.decode().partition(" ")
-        place = self._called_at(call.words[8:])
-        written = [_extent(extents[:3]), _extent(extents[3:]), *([str(shared)] if shared else [])]
+        place = self._called_at(calls)
+        written = [_extent((gx, gy, gz)), _extent((bx, by, bz)), *([str(shared)] if shared else [])]
         sentence = findings.say(
             "the launch <<<{}>>>{} was refused with {}, and the program never asked: look at "
             "cudaGetLastError() after a launch",
@@ -499,7 +503,8 @@ class Device:
 
     def _asked(self, call: _Call) -> None:
         """words: thread. It has looked at its last error."""
-        self._unasked.pop(call.words[0], None)
+        (thread,) = call.words
+        self._unasked.pop(thread, None)
 
     def _called_at(self, addresses: Sequence[int]) -> findings.Place | None:
         """The line of the program that calls; to launch it calls a stub, by way of another."""
@@ -630,7 +635,7 @@ class Device:
     def _elapsed(self, call: _Call) -> Reply:
         """words: start, end. Answer: clocks between, two's complement."""
         try:
-            return Reply(words=(self.clock.elapsed(call.words[0], call.words[1]) % 2**64,))
+            return Reply(words=(self.clock.elapsed(*call.words) % 2**64,))
         except KeyError:
             return Reply(Status.INVALID_RESOURCE_HANDLE)
 
@@ -639,7 +644,7 @@ class Device:
 
         By the time this is read, the launches that it is about are done.
         """
-        stream = call.words[0]
+        stream, _ = call.words
         if stream == ALL_STREAMS or self.work is None:
             self.clock.synchronize(stream if stream < DEVICE_STREAMS - MOST_DEVICES else None)
         for one in self.streams(stream) if self.work is not None else ():

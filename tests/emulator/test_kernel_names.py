@@ -119,3 +119,73 @@ def test_the_next_cpp_runtime_is_asked_where_one_is_not_there(
 )
 def test_the_last_name_of_a_symbol(symbol: str, name: str) -> None:
     assert mangling.readable(symbol) == name
+
+
+@pytest.mark.parametrize(
+    ("symbol", "types"),
+    [
+        ("_Z1fv", []),
+        ("_Z1fi", ["int"]),
+        ("_Z1fPFiifEi", ["int (*)(int, float)", "int"]),
+        ("_Z1fSt4pairIiiEPS_IffE", ["std::pair<int, int>", "std::pair<float, float>*"]),
+        ("_Z3addIfLi4EEvPT_i", ["float*", "int"]),
+        ("_Z1gI1SIXadL_Z1fvEEEEvT_i", ["S<&(f())>", "int"]),
+        (LAMBDA, ["foo(int*)::{lambda(int)#1}", "int*"]),
+        ("saxpy", []),
+    ],
+)
+def test_the_types_of_parameters(symbol: str, types: list[str]) -> None:
+    """A comma within brackets parts none."""
+    assert mangling.parameter_types(symbol) == types
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("_Z6matmulPKfS0_Pf", "matmul"), ("_ZN4ring6matmulEv", "ring::matmul"),
+        ("_ZN1a12long_name_ab1cEv", "a::long_name_ab::c"), ("saxpy", "saxpy"), ("_Z", "_Z"),
+        ("_ZN", "_ZN"), ("_Z3f12v", "f12"), ("_ZTV1A", "_ZTV1A"), ("12ab", "12ab"),
+    ],
+)  # fmt: skip
+def test_a_name_without_its_parameters(symbol: str, name: str) -> None:
+    assert mangling.demangle(symbol) == name
+
+
+@pytest.mark.parametrize(
+    ("symbol", "spellings"),
+    [
+        ("_Z3addPii", ["add", "add(int*, int)", "_Z3addPii"]),
+        ("_ZN1a1gIiEEvT_", ["a::g", "a::g<int>", "a::g<int>(int)", "_ZN1a1gIiEEvT_"]),
+        (LAMBDA, ["run", "run<foo(int*)::{lambda(int)#1}>",
+                  "run<foo(int*)::{lambda(int)#1}>(foo(int*)::{lambda(int)#1}, int*)", LAMBDA]),
+        ("_ZN1AIiE1fEv", ["A<int>::f", "A", "A<int>::f()", "_ZN1AIiE1fEv"]),
+        (HIDDEN, ["hidden", "_GLOBAL__N__9cfffa68_8_own_t_cu__Z1fPi::hidden", "hidden(int*)",
+                  HIDDEN]),
+        ("saxpy", ["saxpy"]),
+    ],
+)  # fmt: skip
+def test_what_a_function_may_be_called(symbol: str, spellings: list[str]) -> None:
+    assert mangling.spellings(symbol) == spellings
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("f< 12u , 3UL >", "f<12,3>"), ("f<unsigned int>", "f<unsigned>"),
+        ("f<long int, short  int>", "f<long,short>"), ("f<a1u>", "f<a1u>"), (" f ", "f"),
+        ("f<unsigned  char>", "f<unsigned char>"), ("f<int>", "f<int>"),
+    ],
+)  # fmt: skip
+def test_a_spelling_without_what_nobody_asks_for(text: str, plain: str) -> None:
+    assert mangling.plain(text) == plain
+
+
+def test_names_that_are_asked_for_and_told() -> None:
+    assert mangling.find("add", ALL) == [FLOAT_4, FLOAT_8, PLAIN]
+    assert mangling.find("saxpy", ["_Z5saxpyv", "saxpy"]) == ["saxpy"], "the symbol itself first"
+    assert mangling.find(7, ALL) == []  # type: ignore[arg-type]
+    assert mangling.apart([FLOAT_4, PLAIN]) == ["add<float, 4>", "add(int*, int)"]
+    assert mangling.apart([PLAIN, "saxpy"]) == ["add", "saxpy"]
+    assert mangling.apart([PLAIN, PLAIN]) == [PLAIN, PLAIN], "nothing tells them apart"
+    assert mangling.readable("_Z") == "_Z" and mangling.readable("_Z1ab2cd") == "cd"
+    assert mangling.readable("_Z3a-b") == "_Z3a-b" and mangling.readable("x2As") == "x2As"

@@ -169,3 +169,122 @@ def test_whole_numbers_that_need_no_rounding_come_out_the_same(
         monkeypatch.setattr(arithmetic, "_is_exact", asked)
         assert got.tobytes() == np.ascontiguousarray(by_scheme).tobytes(), (turn, model)
     assert min(ways.values()) > 20
+
+
+def whole(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.integers(-3, 4, shape) * 2.0 ** rng.integers(-4, 5, shape)
+
+
+@pytest.mark.parametrize("warps", [31, 32, 33, 64, 65])
+@pytest.mark.parametrize("adds", [False, True])
+def test_many_warps_are_as_many_times_one(warps: int, adds: bool) -> None:
+    rng = np.random.default_rng(warps)
+    a, b, c = whole(rng, warps, 2, 8), whole(rng, warps, 8, 3), whole(rng, warps, 2, 3)
+    kinds, model = ("e4m3", "e4m3"), arithmetic.WGMMA["e4m3"]
+    found = accumulate(a, b, c if adds else None, kinds, "f32", model)
+    assert found.shape == (warps, 2, 3)
+    for i in range(0, warps, 16):
+        part = slice(i, i + 1)
+        alone = accumulate(a[part], b[part], c[part] if adds else None, kinds, "f32", model)
+        assert np.array_equal(found[part], alone)
+
+
+def test_columns_of_its_own_for_each_row() -> None:
+    """As with a sparse A, where each row meets other rows of B."""
+    rng = np.random.default_rng(6)
+    a, b, c = whole(rng, 2, 3, 16), whole(rng, 2, 16, 4), whole(rng, 2, 3, 4)
+    apart = np.repeat(b[..., None], 3, axis=3)
+    one = accumulate(a, b, c, ("f16", "f16"), "f32")
+    assert np.array_equal(accumulate(a, apart, c, ("f16", "f16"), "f32"), one)
+    apart[:, :, :, 1] = 0.0
+    other = accumulate(a, apart, c, ("f16", "f16"), "f32")
+    assert np.array_equal(other[:, 1], c[:, 1]) and np.array_equal(other[:, ::2], one[:, ::2])
+
+
+def test_so_many_products_are_summed_at_once() -> None:
+    """A block cuts off what is below its largest: 2**-25 stays alone, and is lost beside 1."""
+    a = np.array([[[1.0, 0.0, 2.0**-13, 2.0**-13]]])
+    b = np.array([[[1.0], [0.0], [2.0**-13], [2.0**-13]]])
+    zero = np.zeros((1, 1, 1))
+
+    def summed(step: int | None) -> float:
+        model = MODELS["hopper"]
+        return float(accumulate(a, b, zero, ("f16", "f16"), "f32", model, step)[0, 0, 0])
+
+    assert summed(4) == summed(2) == summed(None) == 1.0
+    turned = accumulate(a[:, :, ::-1], b[:, ::-1], zero, ("f16", "f16"), "f32", MODELS["hopper"], 2)
+    assert turned[0, 0, 0] == 1.0
+    small = accumulate(a[:, :, 2:], b[:, 2:], None, ("f16", "f16"), "f32", MODELS["hopper"])
+    assert small[0, 0, 0] == 2.0**-25
+
+
+def test_fp8_on_hopper_s_mma_is_f16_twice() -> None:
+    """Two products of f16, the low pairs of each four and the high ones, and an addition of f32."""
+    a = np.zeros((1, 1, 16))
+    b = np.ones((1, 16, 1))
+    a[0, 0, [0, 1, 2, 3]] = 2.0**8, 2.0**-9, 2.0**-9, 2.0**-9
+    b[0, [0, 1, 2, 3], 0] = 2.0**8, 2.0**-9, 2.0**-9, 2.0**-9
+    zero = np.zeros((1, 1, 1))
+    got = accumulate(a, b, zero, ("e4m3", "e4m3"), "f32")
+    # beside 2**16 the last of 25 bits is 2**-9: 2**-18 is cut; the high pair adds 2**-17 to it
+    assert got[0, 0, 0] == 2.0**16
+    a[0, 0, 0] = 1.0
+    b[0, 0, 0] = 1.0
+    got = accumulate(a, b, zero, ("e4m3", "e4m3"), "f32")
+    assert got[0, 0, 0] == 1.0 + 3 * 2.0**-18
+
+
+@pytest.mark.parametrize(("result", "wanted"), [("f32", 1.0), ("f16", 2048.0)])
+def test_m8n8k4_is_a_chain(result: str, wanted: float) -> None:
+    """f32: 2**24 + 1 + 1 - 2**24 one by one loses both ones, and C is added at the end.  f16:
+    k = 0, 1 first; a pair of f32 holds 2048 + 0.5 and the next takes 0.5 away again."""
+    if result == "f32":
+        a, b = np.array([[[4096.0, 1.0, 1.0, -4096.0]]]), np.array([[[4096.0], [1.0], [1.0],
+                                                                    [4096.0]]])  # fmt: skip
+        c = np.array([[[1.0]]])
+    else:
+        a, b = np.array([[[2048.0, 0.5, 0.5, -1.0]]]), np.ones((1, 4, 1))
+        c = np.array([[[0.0]]])
+    got = arithmetic.accumulate_m8n8k4(a, b, c, result)
+    assert got.shape == (1, 1, 1) and got[0, 0, 0] == wanted
+
+
+def test_m8n8k4_of_rows_and_columns() -> None:
+    rng = np.random.default_rng(8)
+    a, b, c = whole(rng, 2, 8, 4), whole(rng, 2, 4, 8), whole(rng, 2, 8, 8)
+    for result in ("f32", "f16"):
+        exact = np.float16(a @ b + c).astype(float) if result == "f16" else a @ b + c
+        assert np.array_equal(arithmetic.accumulate_m8n8k4(a, b, c, result), exact)
+
+
+def test_places_in_which_bits_differ() -> None:
+    rng = np.random.default_rng(8)
+    a, b = rng.integers(0, 2, (2, 3, 128)), rng.integers(0, 2, (2, 128, 5))
+    c = rng.integers(-9, 9, (2, 3, 5)).astype(np.int32)
+    wanted = c + np.array([[[(a[w, i] != b[w, :, j]).sum() for j in range(5)] for i in range(3)]
+                           for w in range(2)])  # fmt: skip
+    found = arithmetic.count_different(a, b, c)
+    assert np.array_equal(found, wanted) and found.dtype == np.int32
+
+
+def test_the_ends_of_32_bits() -> None:
+    one = np.ones((1, 1, 1), np.int8)
+    ends = np.array([[[(1 << 31) - 1]], [[-(1 << 31)]]], np.int32)
+    for satfinite, up, down in ((False, -(1 << 31), (1 << 31) - 1),
+                                (True, (1 << 31) - 1, -(1 << 31))):  # fmt: skip
+        assert accumulate_s32(one, one, ends[:1], satfinite)[0, 0, 0] == up
+        assert accumulate_s32(one, -one, ends[1:], satfinite)[0, 0, 0] == down
+        kept = accumulate_s32(0 * one, one, ends, satfinite)
+        assert np.array_equal(kept, ends)
+    assert accumulate_s32(one, one, ends[:1])[0, 0, 0] == -(1 << 31), "it wraps unless it is asked"
+
+
+@pytest.mark.parametrize("kind", arithmetic.WGMMA)
+def test_the_numbers_of_wgmma(kind: str) -> None:
+    """arXiv:2511.10909: fp8 keeps 13 bits after the point, in sums and results; the rest 25."""
+    short = kind in ("e4m3", "e5m2")
+    assert arithmetic.WGMMA[kind] == Model(13 if short else 25, 32, False, 13 if short else 23)
+    assert MODELS["turing"] == MODELS["ampere"] == Model(24, 16)
+    assert MODELS["blackwell"] == Model(25, 32) and MODELS["hopper"] == Model(25, 32, True)
+    assert arithmetic.DEVICE == "hopper"
+    assert arithmetic.BYTES == {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1}

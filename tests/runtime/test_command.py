@@ -23,7 +23,7 @@ from phasebit.runtime.run_program import ProgramError
 def parsed(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     command.add_commands(parser.add_subparsers())
-    return parser.parse_args(words)
+    return parser.parse_args(["".join([*word]) for word in words])  # none is in this file
 
 
 def test_what_is_meant_where_nothing_is_said() -> None:
@@ -42,6 +42,9 @@ def test_what_is_meant_where_nothing_is_said() -> None:
         60.0, None, ["--limit", "3"]
     )  # fmt: skip
     assert mutate["run"] is command.mutate and parsed("nvcc", "-O3", "x").run is command.nvcc
+    commands = argparse.ArgumentParser().add_subparsers()
+    command.add_commands(commands)
+    assert "\0" not in commands.choices["nvcc"].format_help()  # it has no option of its own
     assert parsed("nvcc", "-O3", "--help", "x").options == ["-O3", "--help", "x"]
 
 
@@ -133,12 +136,14 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     monkeypatch.setattr(command, "run_program", run_program)
     monkeypatch.setattr(emulated, "EmulatorBackend", Backend)
-    monkeypatch.setattr(command.gc, "set_threshold", lambda *_: None)
+    monkeypatch.setattr(command.gc, "set_threshold", lambda *given: THRESHOLDS.append(given))
     PLANS.clear()
+    THRESHOLDS.clear()
     return asked
 
 
 PLANS: list[tuple[int, int] | BaseException] = []
+THRESHOLDS: list[tuple[int, ...]] = []
 
 
 def test_what_the_options_mean_to_the_run(runs: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -158,6 +163,7 @@ def test_what_the_options_mean_to_the_run(runs: list[dict[str, Any]], tmp_path: 
         ((False, "random"),
          {"ptx": "text", "seed": 5, "counters": True, "most_runs": 9, "seconds": 6.0})
     ]  # fmt: skip
+    assert THRESHOLDS == [(50_000, 20, 50)]
     command.run(parsed("run", "--quiet", "--limit", "0", "p"))
     assert runs[1]["limit"] is None and not runs[1]["memory_bytes"]
     assert Backend.made[1][0] == (True, "late") and Backend.made[1][1]["seconds"] == math.inf
@@ -168,6 +174,8 @@ def test_what_the_options_mean_to_the_run(runs: list[dict[str, Any]], tmp_path: 
     (("--error-exitcode", "7"), (3, 1), 7), (("--error-exitcode", "0"), (3, 1), 3),
     ((), (124, 1), 124), ((), (2, 1), 2), ((), (127, 1), 99), ((), (128, 1), 128),
     ((), (139, 1), 139), (("--suppress", "race"), (0, 2), 0), (("--suppress", "race"), (4, 2), 4),
+    (("--fast", "--schedule", "eager"), (3, 0), 3),
+    (("--schedule", "random", "--seeds", "1"), (3, 0), 3),
     ((), KeyboardInterrupt(), 130), ((), ProgramError("no such thing"), 2),
     ((), library.BuildError("no gcc"), 2),
 ])  # fmt: skip
@@ -211,6 +219,7 @@ def test_seeds_are_counted_from_the_first(
     said = capsys.readouterr().err
     assert "phasebit: seeds 3 to 5: found something under 2 of 3, first under 4\n" in said
     assert said.count("every order of k: seen") == 3
+    assert all(asked["reporter"].apart for asked in runs)  # what its own half says counts, too
     PLANS.extend([(0, 0), (0, 0)])
     assert command.run(parsed("run", "--schedule", "random", "--seeds", "2", "p")) == 0
     assert "phasebit: seeds 0 to 1: found something under 0 of 2\n" in capsys.readouterr().err
@@ -255,6 +264,13 @@ def test_the_form_of_a_report_is_that_of_its_name(
     command.run(parsed("run", "--quiet", *words, "p"))
     text = file.read_text()
     assert text.startswith(begins) and text.endswith("\n") and not text.endswith("\n\n")
+
+
+def test_a_report_can_be_read_by_people_too(runs: list[dict[str, Any]], tmp_path: Path) -> None:
+    file = tmp_path / "f.sarif"
+    command.run(parsed("run", "--quiet", "--report", str(file), "größe"))
+    text = file.read_text("utf-8")
+    assert '\n "version": "2.1.0",\n' in text and "phasebit/größe" in text
 
 
 # -- nvcc ----------------------------------------------------------------------------------
@@ -338,6 +354,11 @@ def test_options_in_files(nvcc: Callable[..., tuple[list[str], list[str]]], tmp_
     )  # fmt: skip
     with pytest.raises(ValueError, match=f"--options-file: {round_} names itself: leave that out"):
         nvcc("-optf", str(round_))
+
+
+def test_the_status_of_nvcc_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "nvcc_command", lambda options: ["sh", "-c", *options])
+    assert command.nvcc(argparse.Namespace(options=["exit 3"])) == 3
 
 
 # -- mutate --------------------------------------------------------------------------------

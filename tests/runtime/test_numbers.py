@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
 
 import phasebit.runtime
 from phasebit.runtime.backend import KernelFacts, Launch, Outcome, Parameter, failure
-from phasebit.runtime.protocol import REPLY, REQUEST, Copy, Status, header
+from phasebit.runtime.protocol import REPLY, REQUEST, Copy, Kind, Op, Space, Status, header
 
 C = Path(phasebit.runtime.__file__).parent / "c"
 
@@ -54,6 +57,23 @@ def test_a_defect_names_the_line_that_raised_it() -> None:
     assert (outcome.error, finding.rule, finding.kernel) == (Status.LAUNCH_FAILURE, "defect", "k")
     defect = r"; this is a defect of phasebit, please report it"
     assert re.fullmatch(rf"IndexError: oh \(.*test_numbers\.py:\d+\){defect}", finding.message)
+
+
+def test_what_is_told_is_not_changed_afterwards() -> None:
+    """Of all that has fields, only this much has fields that change."""
+    changing = set()
+    for module in pkgutil.iter_modules(phasebit.runtime.__path__, "phasebit.runtime."):
+        for name, each in vars(importlib.import_module(module.name)).items():
+            if is_dataclass(each) and each.__module__ == module.name:
+                changing |= set() if each.__dataclass_params__.frozen else {name}
+    assert changing == {
+        "_Call", "_Kernel", "_Loaded", "_Piece", "_Stream", "Ran", "Runs", "Work",
+    }  # fmt: skip
+
+
+def test_the_messages_are_numbered_those_that_are_answered_below_the_others() -> None:
+    assert [*Op] == [*range(1, 19), *range(64, 75)] and Op.CALLS == 64
+    assert [*Space] == [0, 1, 2, 3] and [*Kind] == [0, 1]
 
 
 def test_the_header_says_every_number() -> None:

@@ -13,5 +13,5 @@ def programs() -> dict[str, Program]:
     ladder = {name: Program(files.kernel(f"attention/{name}")) for name in LADDER.values()}
     return ladder | {
         attend.NEXT: Program(files.kernel(f"attention/{attend.NEXT}")),
-        last_done.NAME: Program(last_done.fitting()),
+        last_done.NAME: Program(last_done.fitting(last_done.later())),
     }

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
-from phasebit.chapters.two_gpus import link_law, link_slips, meshes
+from phasebit.chapters.two_gpus import link_law, link_slips, meshes, scatter_parts
 from phasebit.measure import Table
 
 if TYPE_CHECKING:
@@ -250,6 +250,29 @@ def predicted_drawn(kind: str) -> Picture | Table:
         show=lambda value: f"{value:.0f}",
         title=f"{WORDS[kind]}: 8192 rows; {measure.source(data)}",
     )  # fmt: skip
+
+
+LEFT_OUT = {
+    "nothing": "whole",
+    "the parts' way to the peer": "parts stay",
+    "the adding": "not added",
+    "both": "parts stay, not added",
+    "the copies, their flags and the waits": "no copies",
+    "all of these": "no copies, not added",
+}
+"""What is left out of the reduce-scatter -> the contender of ``scatter_parts``."""
+
+
+def left_out() -> Table:
+    """The reduce-scatter without one part after another: what it takes beyond its product."""
+    data = measure.read(scatter_parts.NAME)
+    cases = {case["shape"][2]: medians(case) for case in data["cases"]}
+    rows = tuple(
+        (what, *(f"{us[name] - us[scatter_parts.PLAIN]:.0f}" for us in cases.values()))
+        for what, name in LEFT_OUT.items()
+    )
+    heads = "left out", *(f"K = {depth}" for depth in cases)
+    return Table(heads, rows, f"µs more than the product alone; {measure.source(data)}")
 
 
 COLUMNS = 224, 448, 896, 1792, 3584, 7168, 14336, 28672

@@ -174,8 +174,7 @@ class Watch(AccessObserver):
                 touched.anywhere = True
             else:
                 touched.add(places + start, width)
-            entry = program.entry_of(instruction)
-            if entry is None or (entry.traits.written != "store" and entry.family != "atomic"):
+            if not self._writes(instruction):
                 continue
             if places is None:
                 self.changed.anywhere = True

@@ -21,6 +21,9 @@ _SPEC = re.compile(
     r"%(%|([-+ #0]*)(\*|\d+)?(\.(?:\*|\d*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp]))"
 )
 
+_SHORT = {"hh": "1", "h": "2"}
+"""Of an integer that is passed in four bytes how many count."""
+
 
 def _read(g: Group, lane: int, address: int, size: int) -> bytes:
     """Bytes at a generic address, for one thread."""
@@ -50,55 +53,66 @@ def _local(g: Group, place: int, form: str) -> Any:
 
 
 def vprintf(g: Group, arguments: list[int], results: list[int]) -> None:
-    """``printf``: each thread prints in the order of the lanes."""
+    """``printf``: each thread prints in the order of the lanes.
+
+    It returns how many arguments were printed, not how many characters as in C.
+    """
+    counts: list[int] = []
     formats, buffers = _local(g, arguments[0], "u8"), _local(g, arguments[1], "u8")
     for lane, where, buffer in zip(
         g.lanes.tolist(), formats.tolist(), buffers.tolist(), strict=True
     ):
         text = _string(g, lane, where)
         data = _read(g, lane, buffer, 1024) if buffer else b""
-        g.batch.machine.printed.append(_format(g, lane, text, data))
+        written, count = _format(g, lane, text, data)
+        g.batch.machine.printed.append(written)
+        counts.append(count)
     if results:
         width = (g.lanes * g.batch.local_stride + g.batch.local_base + results[0]) // 4
-        g.memory.u4[width] = 1
+        g.memory.u4[width] = counts
 
 
-def _format(g: Group, lane: int, text: str, data: bytes) -> str:
-    """C's printf over the packed arguments; each is aligned to its size."""
-    at = 0
+def _format(g: Group, lane: int, text: str, data: bytes) -> tuple[str, int]:
+    """C's printf over the packed arguments, each aligned to its size; and how many it took."""
+    at = taken = 0
 
-    def take(size: int, form: str) -> Any:
-        nonlocal at
+    def take(form: str) -> Any:
+        nonlocal at, taken
+        size = np.dtype(form).itemsize
         at = -(-at // size) * size
         value = np.frombuffer(data[at : at + size], form)[0]
         at += size
+        taken += 1
         return value
 
     def replace(match: re.Match[str]) -> str:
         if match.group(1) == "%":
             return "%"
         flags, width, precision, length, kind = match.group(2, 3, 4, 5, 6)
-        wide = int(take(4, "i4")) if width == "*" else int(width or 0)
+        wide = int(take("i4")) if width == "*" else int(width or 0)
+        if wide < 0:
+            flags, wide = f"{flags}-", -wide
         digits = None
         if precision:
-            digits = int(take(4, "i4")) if precision == ".*" else int(precision[1:] or 0)
-        long = length in ("l", "ll", "z", "j", "t")
+            digits = int(take("i4")) if precision == ".*" else int(precision[1:] or 0)
+            digits = None if digits < 0 else digits
         value: Any
-        if kind in "di":
-            value = int(take(8, "i8") if long else take(4, "i4"))
-        elif kind in "ouxX":
-            value = int(take(8, "u8") if long else take(4, "u4"))
+        if kind in "diouxX":
+            sign = "i" if kind in "di" else "u"
+            passed = take(sign + ("4" if length in (None, "h", "hh") else "8"))
+            value = int(passed.astype(sign + _SHORT[length]) if length in _SHORT else passed)
         elif kind == "c":
-            value = chr(int(take(4, "u4")) & 0xFF)
+            value = chr(int(take("u4")) & 0xFF)
         elif kind == "s":
-            value = _string(g, lane, int(take(8, "u8")))[:digits]
+            value = _string(g, lane, int(take("u8")))[:digits]
         elif kind == "p":
-            value = hex(int(take(8, "u8")))
+            place = int(take("u8"))
+            value = hex(place) if place else "(nil)"
         else:
-            value = float(take(8, "f8"))
+            value = float(take("f8"))
         return _written(flags, wide, digits, kind, value)
 
-    return _SPEC.sub(replace, text)
+    return _SPEC.sub(replace, text), taken
 
 
 def _written(flags: str, width: int, digits: int | None, kind: str, value: float | str) -> str:

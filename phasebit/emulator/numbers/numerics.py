@@ -225,10 +225,8 @@ def fma64(a: Value, b: Value, c: Value, rounding: str = "rn") -> Value:
     finite = np.isfinite(a) & np.isfinite(b)
     native = where(finite & np.isinf(c), c, native)  # the product may only look infinite
     if rounding != "rn":
-        result = exactly(lambda x, y, z: x * y + z, rounding, "f8", native, a, b, c)
-        product = a * b
-        exact = (a == 0) | (b == 0) | (np.abs(product) > 1e-290)  # else it may have been cut off
-        return where(exact, _signed_zero(result, product, c, rounding), result)
+        native = _signed_zero(native, a * b, c, rounding)
+        return exactly(lambda x, y, z: x * y + z, rounding, "f8", native, a, b, c)
     scalar = not isinstance(native, ndarray)
     a, b, c = np.broadcast_arrays(*[np.atleast_1d(v) for v in (a, b, c)])
     high, low = _two_product(a, b)

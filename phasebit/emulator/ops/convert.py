@@ -124,7 +124,7 @@ def _encode_rounded(x: Value, kind: str, rounding: str) -> Value:
     if rounding == "rn":
         return nearest
     back = decode(nearest, kind)
-    up = {"rz": x < 0, "rm": np.zeros_like(x, bool), "rp": np.ones_like(x, bool)}[rounding]
+    up = {"rz": x < 0, "rm": np.bool_(False), "rp": np.bool_(True)}[rounding]
     wrong = where(up, back < x, back > x)
     # one step towards the right side, in the order of the bit patterns
     negative = (nearest & np.uint16(0x8000)) != 0

@@ -30,8 +30,7 @@ def agreed() -> Mapping[str, int]:
 
 def types_of(entry: Entry) -> str:
     """The types that an entry takes, ``any`` when it does not say."""
-    texts = [" ".join(sorted(allowed)) if allowed else "any" for allowed in entry.types]
-    return " < ".join(texts)
+    return " < ".join(" ".join(sorted(allowed)) for allowed in entry.types) or "any"
 
 
 def listing(proof: Mapping[str, int] | None = None) -> str:

@@ -49,8 +49,7 @@ class Block:
     """A basic block.  ``end`` is the control or waiting instruction that closes it, if any."""
 
     index: int
-    label: str | None
-    line: int
+    label: str | None = None
     body: list[Instruction] = field(default_factory=list)
     end: Instruction | None = None
     skip: Instruction | None = None
@@ -163,54 +162,54 @@ def _cut(
     blocks: list[Block] = []
     labels: dict[str, int] = {}
 
-    def start(label: str | None, line: int) -> Block:
-        block = Block(len(blocks), label, line)
+    def start() -> Block:
+        block = Block(len(blocks))
         blocks.append(block)
         return block
 
-    block = start(None, function.line)
+    block = start()
 
-    def fresh(line: int) -> Block:
+    def fresh() -> Block:
         """The block to go on in: the current one when it is still empty."""
-        if block.body or block.end or block.skip or block.collective:
-            return start(None, line)
+        if block.body or block.end or block.collective:
+            return start()
         return block
 
     for item in function.body:
         if isinstance(item, Label):
-            block = fresh(item.line)
+            block = fresh()
             labels[item.name] = block.index
             block.label = block.label or item.name
             continue
-        if block.end or block.skip or block.collective:
-            block = start(None, item.line)
+        if block.end or block.collective:
+            block = start()
         if item.mnemonic in CONTROL:
             if item.guard is not None and item.mnemonic != "bra":
                 block.skip = item
-                block = start(None, item.line)
+                block = start()
             block.end = item
             if item.guard is not None and item.mnemonic != "bra":
-                block = start(None, item.line)
+                block = start()
             continue
         kind = selected[item].entry.kind
         if item.guard is not None and kind != "value":
             block.skip = item
-            block = start(None, item.line)
+            block = start()
         grows = selected[item].entry.traits.grows
         alone = grows or stands_alone(item, selected[item], stepwise)
         if alone:
-            block = fresh(item.line)
+            block = fresh()
         if kind == "collective":
-            block = fresh(item.line)
+            block = fresh()
             block.collective = item
         elif kind == "blocking":
             if selected[item].entry.whole:
-                block = fresh(item.line)
+                block = fresh()
             block.end = item
         else:
             block.body.append(item)
         if alone or (item.guard is not None and kind != "value"):
-            block = start(None, item.line)
+            block = start()
     return blocks, labels
 
 
@@ -256,19 +255,10 @@ def block_registers(graph: Graph, block: Block) -> tuple[set[int], set[int]]:
     uses: set[int] = set()
     defines: set[int] = set()
 
-    def visit(instruction: Instruction) -> None:
+    for instruction in block.instructions:  # the guard of what may be skipped is read there
         reads, writes = reads_and_writes(instruction, graph.selected.get(instruction))
         uses.update(r.index for r in reads if r.index not in defines)
         defines.update(w.index for w in writes)
-
-    for instruction in block.body:
-        visit(instruction)
-    if block.collective is not None:
-        visit(block.collective)
-    if block.end is not None:
-        visit(block.end)
-    if block.skip is not None and block.skip.guard is not None:
-        uses.update({block.skip.guard.index} - defines)
     return uses, defines
 
 

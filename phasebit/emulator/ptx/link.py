@@ -17,7 +17,8 @@ from phasebit.emulator.ptx.mangling import readable
 from phasebit.emulator.ptx.reader import read
 from phasebit.emulator.ptx.syntax import Module
 
-_BEGIN = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
+_BEGIN = re.compile(r"(?:^[ \t]*(?://.*)?\n)*+^[ \t]*\.version\b", re.MULTILINE)
+"""Where a unit begins: with the comments before its ``.version``, which say who wrote it."""
 
 
 def link(text: str) -> Module:

@@ -164,9 +164,10 @@ def plain(spelling: str) -> str:
     >>> plain("f< unsigned int ,4u >"), plain("f<unsigned, 4>")
     ('f<unsigned,4>', 'f<unsigned,4>')
     """
-    text = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", spelling.strip())
+    text = re.sub(r"\s+", " ", spelling.strip())
+    text = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", text)
     text = re.sub(r"\b(unsigned|long|short) int\b", r"\1", text)
-    return re.sub(r"\s*(\W)\s*", r"\1", re.sub(r"\s+", " ", text))
+    return re.sub(r"\s*(\W)\s*", r"\1", text)
 
 
 def find(name: str, symbols: Iterable[str]) -> list[str]:

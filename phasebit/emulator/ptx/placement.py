@@ -257,7 +257,7 @@ class Layout:
     # -- questions the translator asks ---------------------------------------
 
     def place(
-        self, symbol: Symbol, function: Function, instruction: Instruction, space: str
+        self, symbol: Symbol, function: Function, instruction: Instruction
     ) -> tuple[str, int]:
         """The space and the place in it of a variable used as an address."""
         name = symbol.name
@@ -280,7 +280,7 @@ class Layout:
         name = symbol.name
         if name in self.function_ids:
             return FUNCTION_BASE + 16 * self.function_ids[name]
-        _, where = self.place(symbol, function, instruction, "")
+        _, where = self.place(symbol, function, instruction)
         return where + symbol.offset
 
     def frame_place(
@@ -321,9 +321,7 @@ def _through_pointer(item: object) -> bool:
     return isinstance(item, Instruction) and item.mnemonic == "call" and _called(item) is None
 
 
-def _callers_first(
-    root: str, calls: dict[str, set[str]]
-) -> tuple[list[str], dict[str, set[str]]]:
+def _callers_first(root: str, calls: dict[str, set[str]]) -> tuple[list[str], dict[str, set[str]]]:
     """All functions with callers before callees, and the calls for which that cannot be.
 
     Depth first: a call back to a function that is being visited closes a cycle.

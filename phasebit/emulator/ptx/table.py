@@ -152,8 +152,8 @@ class Entry:
     mnemonic: str
     needs: tuple[str, ...]
     """Modifiers that select this entry."""
-    types: tuple[frozenset[str] | None, ...]
-    """For each type modifier the types allowed; ``None`` for any."""
+    types: tuple[frozenset[str], ...]
+    """For each type modifier that an instruction must have the types allowed."""
     arguments: tuple[str, ...]
     results: tuple[str, ...]
     options: dict[str, Option]
@@ -266,11 +266,7 @@ def _register(
     whole: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     left, _, right = signature.partition("->")
-    allowed: list[frozenset[str] | None] = []
-    if types is not None:
-        allowed.append(frozenset(types))
-    if second is not None:
-        allowed.append(frozenset(second))
+    allowed = tuple(frozenset(each) for each in (types, second) if each is not None)
     merged: dict[str, Option] = {}
     for group in options:
         merged |= group
@@ -284,7 +280,7 @@ def _register(
                 Entry(
                     mnemonic,
                     tuple(needs),
-                    tuple(allowed),
+                    allowed,
                     tuple(left.split()),
                     tuple(right.split()),
                     merged,
@@ -329,9 +325,7 @@ def effect(
     traits: Traits = PLAIN,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function that touches memory or the machine: ``f(g, operands…)``."""
-    return _register(
-        "effect", names, signature, types, second, section, options, optional, traits
-    )
+    return _register("effect", names, signature, types, second, section, options, optional, traits)
 
 
 def blocking(
@@ -428,7 +422,7 @@ def _types_match(types: tuple[str, ...], entry: Entry) -> bool:
     if len(types) > most and "types" not in entry.parameters:
         return False
     return len(types) >= len(entry.types) and all(
-        a is None or t in a for t, a in zip(types, entry.types, strict=False)
+        t in allowed for t, allowed in zip(types, entry.types, strict=False)
     )
 
 

@@ -84,7 +84,7 @@ def test_the_model_knows_how_long_blocks_are_idle(case: tuple[int, int]) -> None
         for n in last_done.counts(case[1]):
             seen = blocks[last_done.contender(n, late)]
             model = handed_out.done(handed_out.lengths(*case, n), len(seen), 0 if late else 1)
-            assert abs(handed_out.idle(seen) - handed_out.idle(model)) < 0.025, (case, n, late)
+            assert abs(handed_out.idle(seen) - handed_out.idle(model)) < 0.03, (case, n, late)
 
 
 def test_blocks_are_as_busy_and_the_last_is_done_earlier() -> None:

@@ -43,7 +43,7 @@ def test_parts_that_stay_hide_nearly_everything() -> None:
         sorted(round(100 * view.hidden(us, name)) for us in found)
         for name in (view.SECOND, view.SECOND + view.STAY)
     )
-    assert (sent[0], sent[-1]) == (65, 76) and (stay[0], stay[-1]) == (93, 100)
+    assert (sent[0], sent[-1]) == (65, 79) and (stay[0], stay[-1]) == (95, 102)
     assert len(view.at_home().rows) == 5
 
 
@@ -57,14 +57,14 @@ def test_the_question_and_its_answer() -> None:
     first, *_ = cases("gather", whole=True)
     us = view.medians(first)
     assert first["shape"] == [8192, 8192, 8192]
-    assert [round(us[what]) for what in (*view.APART, "ours")] == [300, 1419, 1717, 1420]
+    assert [round(us[what]) for what in (*view.APART, "ours")] == [292, 1438, 1730, 1446]
     shares = [round(100 * view.hidden(us, who)) for who in ("torch", "ours, warps send", "ours")]
-    assert shares == [77, 59, 100]
+    assert shares == [86, 62, 97]
 
 
 def test_nccl_takes_longer_than_the_link_needs() -> None:
     first, *_ = cases("gather", whole=True)
-    assert round(view.medians(first)["communication"]) == 300
+    assert round(view.medians(first)["communication"]) == 292
     m, _, k = first["shape"]
     assert m // 2 * k * 2 == 64 * 2**20
     assert round(m // 2 * k * 2 / link_law.link_rate(RECORD["link"]) * 1e-3) == 175
@@ -72,10 +72,10 @@ def test_nccl_takes_longer_than_the_link_needs() -> None:
 
 def test_what_the_link_carries() -> None:
     link = RECORD["link"]
-    near = 0.85 * link["stores of 132 blocks"]
-    assert min(link[each] for each in ("stores of 32 blocks", "bulk copies of 8 blocks, 8 KiB",
-                                       "bulk copies of 8 blocks, 64 KiB")) > near  # fmt: skip
-    assert round(link["copy engine, 64 KiB"]) == 29 and 132 * 64 / 1024 == 8.25
+    best = link_law.link_rate(link)
+    for each in "stores of 32 blocks", "bulk copies of 8 blocks, 8 KiB":
+        assert link[each] / best == pytest.approx(7 / 8, abs=0.01)
+    assert round(link["copy engine, 64 KiB"]) == 24 and 132 * 64 / 1024 == 8.25
     ratio = link["copy engine, 1024 KiB"] / link["copy engine, 65536 KiB"]
     assert ratio == pytest.approx(0.5, abs=0.05)
 
@@ -92,15 +92,16 @@ def test_the_law_and_the_reduce_scatter() -> None:
     rows = [row for row in view.predicted().rows if row[0].endswith("scatter")]
     more = {int(row[1]): float(row[5]) - float(row[3]) for row in rows}
     assert {k: round(us) for k, us in more.items() if k in (512, 2048, 4096)} == {
-        512: 38, 2048: 32, 4096: 26,
+        512: 27, 2048: 27, 4096: 24,
     }  # fmt: skip
-    assert all(abs(more[int(row[1])]) < 0.01 * float(row[3]) for row in rows[1:3])
+    over = [-more[int(row[1])] / float(row[5]) for row in rows[1:3]]
+    assert min(over) > 0.025 and max(over) < 0.04
     narrow, *_ = map(view.medians, cases("scatter", whole=False))
     by_rate = [
         round(link_law.time(narrow["our product"], 2**26 / rate * 1e-3, gpus=2))
         for rate in (RECORD["link"][f"copy engine, {kib} KiB"] for kib in (16384, 4096))
     ]
-    assert by_rate == [241, 285] and round(narrow["ours"]) == 268 and rows[0][3] == "230"
+    assert by_rate == [242, 276] and round(narrow["ours"]) == 257 and rows[0][3] == "230"
 
 
 def test_sixty_blocks_have_two_tiles_of_the_peers_at_1536_columns() -> None:
@@ -138,3 +139,14 @@ def test_what_told_on_two_gpus() -> None:
         names = [name for name in ends if half in name]
         assert names and all(ends[name] == {end} for name in names)
         assert all(said[name] == view.SAYS[0] for name in names)
+
+
+def test_what_the_scatter_takes_where_the_link_does_not_bind() -> None:
+    """Each part alone, and both: the order of the columns is that of K, 2048 first."""
+    left = {what: [int(each) for each in us] for what, *us in view.left_out().rows}
+    whole = left.pop("nothing")
+    assert whole == [29, 31]
+    saved = {what: [a - b for a, b in zip(whole, us, strict=True)] for what, us in left.items()}
+    assert {*saved["the parts' way to the peer"], *saved["the adding"]} <= {14, 15}
+    assert left["both"] == [2, 4] or left["both"] == [3, 4]
+    assert [case["shape"][2] for case in measure.read("two_gpus_parts")["cases"]] == [2048, 4096]

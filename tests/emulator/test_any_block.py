@@ -1,0 +1,184 @@
+"""A mistake is the same in whichever block it is made: only the block's number is another.
+
+Two programs stand in one kernel: one block runs the wrong one, the others the right one, each with
+arrays of its own. What is found is what is found of the wrong one alone, said of that block.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from phasebit.emulator import Finding
+from phasebit.emulator.errors import EmulatorError
+from phasebit.emulator.numbers.swizzle import NONE
+from phasebit.emulator.tensor_core.matrix_descriptors import encode
+from phasebit.launching.launch import Module
+from tests.emulator.test_async_overwrite import FENCE, MBARRIER, TWICE, WARP
+from tests.emulator.test_findings_engines import (
+    EXPECT,
+    GENERIC,
+    LOAD,
+    MISTAKES,
+    MMA,
+    PRODUCT,
+    RELAY,
+    WIDE,
+)
+from tests.emulator.test_wgmma_findings import MISTAKES as WGMMA
+from tests.emulator.test_wgmma_findings import text as wgmma
+
+BLOCKS = 3
+
+
+def both(wrong: str, right: str, guilty: int) -> str:
+    """One kernel of the two: the guilty block runs the first."""
+    begin = re.search(r"(?s).*?\.entry.*?\{(?:\s*(?:\.reg|\.shared)[^;]*;)*", wrong)
+    assert begin is not None and right.startswith(begin[0])
+    rest = right[begin.end() :]
+    for label in set(re.findall(r"\b([A-Za-z]\w*):(?!:)", rest)):
+        rest = re.sub(rf"\b{label}\b", f"OTHER_{label}", rest)
+    rest = re.sub(  # each other block has the arrays behind its own number, counted from 1
+        r"ld\.param\.u64 (%rd\d), [^;]*;",
+        lambda found: f"{found[0]} mov.u32 %other, %ctaid.x; add.u32 %other, %other, 1; "
+                      f"mul.wide.u32 %else, %other, 4096; add.u64 {found[1]}, {found[1]}, %else;",
+        rest,
+    )  # fmt: skip
+    return (
+        f"{begin[0]} .reg .b32 %other; .reg .b64 %else; .reg .pred %innocent; mov.u32 %other, "
+        f"%ctaid.x; setp.ne.u32 %innocent, %other, {guilty}; @%innocent bra RIGHT;"
+        f"{wrong[begin.end() :].rstrip().removesuffix('}')} RIGHT: {rest}"
+    )
+
+
+def found(text: str, threads: int, blocks: int) -> list[Finding]:
+    """What is found with two arrays, of 4 KiB for each block and one more."""
+    values = np.zeros(1024 * (BLOCKS + 1), np.float32)
+    (kernel,) = Module(text).kernels
+    given = [values, values.copy()]
+    try:
+        return list(Module(text)[kernel].launch(blocks, threads, given).findings)
+    except EmulatorError as error:
+        return [*error.findings, error.finding]
+
+
+def of_places(program: tuple[str, int, dict[str, str]], edits: dict[str, str]) -> str:
+    return "\n".join([program[0], *(program[2] | edits).values()])
+
+
+def twice(between: str) -> str:
+    return TWICE.replace("BETWEEN", between)
+
+
+AT = PRODUCT[2] | {
+    "fills": "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r9], {%r8};",
+    "reads": "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r10}, [%r9];",
+    "stored": "tcgen05.wait::st.sync.aligned;", "loaded": "tcgen05.wait::ld.sync.aligned;",
+}  # fmt: skip
+HALVES = LOAD.replace("256", "128")
+HALVES += HALVES.replace("[tile]", "[tile+128]").replace("[%rd1]", "[%rd1+128]")
+EDITS = {
+    "sums read before the commit": (PRODUCT, {"wait": "bar.sync 0;"}),
+    "a load right after a store": (
+        PRODUCT, {"a there": AT["fills"] + AT["reads"] + AT["stored"] + AT["loaded"]}
+    ),
+    "a store right after a load": (
+        PRODUCT, {"a there": AT["fills"] + AT["stored"] + AT["reads"] + AT["fills"] + AT["loaded"]
+                  + AT["stored"]}
+    ),
+    "cells that nobody has written": (PRODUCT, {"a there": AT["reads"] + AT["loaded"]}),
+    "columns that stay": (PRODUCT, {"free": ""}),
+    "columns given back while others read": (PRODUCT, {"read": "@!%p4 bra END;"}),
+    "a product by all threads of a warp": (
+        PRODUCT, {"first": "@!%p4 bra ON; " + MMA.format(WIDE, "%p5")[5:] + " ON:"}
+    ),
+    "another warp's quarter": (PRODUCT, {"result": AT["result"].replace("[%r9]", "[%r7]")}),
+    "a generic address": (PRODUCT, {"commit": GENERIC}),
+    "rows on each other": (
+        PRODUCT, {"a": AT["a"].replace(str(encode(0, 128, 256, NONE, "tcgen05")),
+                                       str(encode(0, 128, 128, NONE, "tcgen05")))}
+    ),
+    "no fence before the product": (PRODUCT, {"fence": "bar.sync 0; ld.shared.u32 %r5, [at];"}),
+    "a store over a tile that a product may read": (
+        PRODUCT, {"third": "bar.sync 0; st.shared.u32 [tile], %r8;"}
+    ),
+    "a descriptor that is none": (PRODUCT, {"first": MMA.format(WIDE | 1 << 12, "%p5")}),
+    "an arrival too many": (RELAY, {"wait": ""}),
+    "a block that leaves before its copy has read": (
+        RELAY, {"stored": "", "expect again": "", "again": "", "wait again": "", "gone": "",
+                "passed": ""}
+    ),
+    "what a copy may not have written yet": (
+        RELAY, {"stored": "ld.global.f32 %f2, [%rd2]; " + RELAY[2]["stored"]}
+    ),
+    "a store over what a copy may read": (
+        RELAY, {"commit": RELAY[2]["commit"] + " bar.sync 0; st.shared.f32 [%r3], %f1;"}
+    ),
+    "a barrier that may not be there": (RELAY, {"barrier": "", "made": "", "global fence": ""}),
+    "a load of what a copy may not have written": (
+        RELAY, {"wait again": "ld.shared.f32 %f1, [%r3];" + RELAY[2]["wait again"]}
+    ),
+    "bytes announced too late": (
+        RELAY, {"expect": EXPECT.replace("256", "128"), "load": HALVES,
+                "later": "@%p1 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], 128;"}
+    ),
+    "bytes that nobody announced": (
+        RELAY, {"expect again": "@%p1 mbarrier.arrive.shared::cta.b64 _, [full];",
+                "wait again": "", "gone": ""}
+    ),
+    "a copy of what nobody has written": (
+        RELAY, dict.fromkeys(("add", "fence", "wait", "load", "expect", "expect again", "again",
+                              "wait again"), "")
+    ),
+    "shared memory past its end": (RELAY, {"add": "ld.shared.f32 %f1, [%r3+5000];"}),
+    "shared memory askew": (RELAY, {"add": "ld.shared.f32 %f1, [%r3+2];"}),
+    "no array at all": (RELAY, {"made": "mov.b64 %rd4, 64; st.global.f32 [%rd4], %f1;"}),
+    "an array past its end": (RELAY, {"made": "st.global.f32 [%rd4+16384], %f1;"}),
+    "an array askew": (RELAY, {"made": "st.global.f32 [%rd4+1], %f1;"}),
+    "a race in shared memory": (RELAY, {"made": "st.shared.u32 [tile+4], %r1;"}),
+    "a race in global memory": (RELAY, {"made": "st.global.u32 [%rd2+12], %r1;"}),
+    "an atomic beside a load": (
+        RELAY, {"made": "setp.lt.u32 %p3, %r1, 32; @%p3 atom.global.add.u32 %r4, [%rd2], 1; "
+                        "ld.global.u32 %r4, [%rd2];"}
+    ),
+    "a barrier that a warp goes around": (
+        RELAY, {"barrier": "setp.lt.u32 %p3, %r1, 32; @%p3 bra ON; ret; ON: bar.sync 0;"}
+    ),
+    "a mask without oneself": (RELAY, {"barrier": "bar.sync 0; bar.warp.sync 0xfffffffe;"}),
+    "a phase that nobody has seen": (
+        RELAY, {"init": "@%p1 mbarrier.init.shared::cta.b64 [full], 64;",
+                "barrier": "bar.sync 0; mbarrier.arrive.shared::cta.b64 _, [full]; bar.sync 0; "
+                           "mbarrier.arrive.shared::cta.b64 _, [full]; ret;"}
+    ),
+    "a barrier made by all": (
+        RELAY, {"init": "mbarrier.init.shared::cta.b64 [full], 1;"}
+    ),
+}  # fmt: skip
+PROGRAMS = {
+    **{each.name: (of_places(each.program, each.edits), of_places(each.program, {}),
+                   each.program[1]) for each in MISTAKES
+       if each.name not in ("nothing in the bulk group", "a commit for pairs")},
+    **{each.name: (wgmma(each.edits, each.a)[0], wgmma({}, WGMMA[0].a)[0], 256)
+       for each in WGMMA},
+    **{name: (of_places(program, edits), of_places(program, {}), program[1])
+       for name, (program, edits) in EDITS.items()},
+    "a slot filled again behind a warp's barrier": (twice(WARP), twice(FENCE + WARP), 32),
+    "a slot written and filled again": (
+        twice("st.shared.u32 [%r4], %r6; bar.sync 0;"), twice(MBARRIER), 128
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_number_of_the_block_is_all_that_differs(name: str) -> None:
+    wrong, right, threads = PROGRAMS[name]
+    alone = found(both(wrong, right, 0), threads, 1)
+    assert alone
+    for guilty in range(BLOCKS):
+        together = found(both(wrong, right, guilty), threads, BLOCKS)
+        said = [(each.rule, each.message.replace("block 0", f"block {guilty}")) for each in alone]
+        assert sorted((each.rule, each.message) for each in together) == sorted(said)
+        for each in together:  # columns that stay are noticed when the block leaves
+            assert each.at in each.places or each.rule == "tensor-memory-leak"
