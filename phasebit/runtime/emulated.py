@@ -152,11 +152,11 @@ class ArenaMemory(Memory):
         self.device.free(made.address, by)
 
     def _note(self, made: EmulatorAllocation) -> None:
-        end = made.start + max(made.size, 1)
+        end = made.start + made.size
         if end + GRANULE > len(self.u1):
             self._adopt(self.device.bytes[: 1 << (end + GRANULE).bit_length()])
         self.allocations.append(made)
-        self.owners[made.start // GRANULE : -(-end // GRANULE)] = 1
+        self.owners[_granules(made)] = 1
 
     def added(self, item: Allocation) -> None:
         """The runtime allocated something."""
@@ -172,11 +172,17 @@ class ArenaMemory(Memory):
         self.unwritten.pop(made.start, None)
         self.went(made, by)
         self.allocations.remove(made)
-        self.owners[made.start // GRANULE : -(-(made.start + made.size) // GRANULE)] = 0
+        self.owners[_granules(made)] = 0
 
     def written(self, address: int, size: int) -> None:
         """The host wrote."""
         self.wrote(address - BASE, size)
+
+
+def _granules(made: EmulatorAllocation) -> slice:
+    """Those that it owns, one at least."""
+    end = made.start + max(made.size, 1)
+    return slice(made.start // GRANULE, -(-end // GRANULE))
 
 
 def _mirror(item: Allocation) -> EmulatorAllocation:

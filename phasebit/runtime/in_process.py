@@ -123,8 +123,8 @@ class _Module:
         before = _Snapshot(self.memory) if len(schedules) > 1 else None
         findings: dict[str, Finding] = {}
         outcome = Outcome()
-        for i, (emulator.schedule, emulator.seed) in enumerate(schedules):
-            if i and before:
+        for emulator.schedule, emulator.seed in schedules:
+            if before:
                 before.restore()
             outcome = self.inner.launch(launch)
             findings |= {str(each): each for each in outcome.findings if str(each) not in findings}
@@ -211,7 +211,7 @@ class _Process:
     ) -> int:  # fmt: skip
         """One message from the C half. No exception may pass through C: it is kept."""
         try:
-            given = ctypes.string_at(blob, size) if size and blob else b""
+            given = ctypes.string_at(blob, size) if blob else b""
             answer = self.device.handle(op, words[:count], given)
             if self.device.printed:
                 text, self.device.printed = self.device.printed, b""

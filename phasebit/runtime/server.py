@@ -368,7 +368,7 @@ class Device:
                 self._explain_copy(address, extent)
                 return Reply(Status.INVALID_VALUE)
             ends.append(item)
-        to_device, from_device = ends[0] is not None, ends[1] is not None
+        to_device, from_device = (item is not None for item in ends)
         if (kind in (Copy.HOST_TO_DEVICE, Copy.DEVICE_TO_DEVICE) and not to_device) or (
             kind in (Copy.DEVICE_TO_HOST, Copy.DEVICE_TO_DEVICE) and not from_device
         ):
@@ -489,10 +489,10 @@ class Device:
     def _refused(self, call: _Call) -> None:
         """words: thread, grid (3), block (3), shared bytes, addresses of the calls that lead
         there, outermost first; bytes: the error's name and the kernel's."""
-        thread, *extents, shared = call.words[:8]
+        thread, gx, gy, gz, bx, by, bz, shared, *calls = call.words
         error, _, kernel = call.blob.decode().partition(" ")
-        place = self._called_at(call.words[8:])
-        written = [_extent(extents[:3]), _extent(extents[3:]), *([str(shared)] if shared else [])]
+        place = self._called_at(calls)
+        written = [_extent((gx, gy, gz)), _extent((bx, by, bz)), *([str(shared)] if shared else [])]
         sentence = findings.say(
             "the launch <<<{}>>>{} was refused with {}, and the program never asked: look at "
             "cudaGetLastError() after a launch",

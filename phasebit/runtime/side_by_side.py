@@ -264,7 +264,7 @@ class Work:
         return True
 
     def _turn(self) -> bool:
-        """One turn of one launch; False when there is none, or one has failed."""
+        """One turn of one launch; False when there is none."""
         self._start()
         if not self.together.running:
             return False
@@ -279,12 +279,15 @@ class Work:
         piece.end(execution, error)
         if error is not None:
             self._give_up()
-        return error is None
+        return True
 
     def _tell_who_waits(self) -> None:
-        """The host waits, and no kernel runs: a stream that waits in memory waits for ever."""
+        """The host waits, and no kernel runs: a stream that waits in memory waits for ever.
+
+        It is that of the first piece: all others wait for what comes before them.
+        """
         for piece in self.open.values():
-            if piece.awaits and not self._waits(piece):
+            if piece.awaits:
                 self.device.waits_for_ever(*piece.awaits)
                 self.device.fault = Status.LAUNCH_TIMEOUT
                 self._give_up()

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit.emulator import Deadlock, EmulatorError, Fault, Livelock, StepLimit, findings
+from phasebit.emulator import (
+    Deadlock,
+    EmulatorError,
+    Fault,
+    Kernel,
+    Livelock,
+    StepLimit,
+    Together,
+    findings,
+)
 from phasebit.runtime import emulated
 from phasebit.runtime.backend import Launch, ModuleError, Outcome, Stop
 from phasebit.runtime.emulated import ArenaMemory, EmulatorBackend, error_of
@@ -211,6 +220,83 @@ def test_every_order_is_searched_and_told_of(memory: DeviceMemory) -> None:
     assert len(backend.searches) == 2
 
 
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+def test_one_order_is_no_search(schedule: str, memory: DeviceMemory) -> None:
+    backend = EmulatorBackend(keep=False, schedule="".join([*schedule]))
+    module = backend.load(PTX, memory)
+    assert module.launch(launch("bare")).error == 0
+    assert backend.searches == [] and backend.executions == []
+
+
+def test_a_search_has_the_orders_and_the_seconds_that_are_left(
+    memory: DeviceMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+    search = emulated.search
+
+    def searched(*given: Any, **named: Any) -> Any:
+        asked.append(named)
+        return search(*given, **named)
+
+    monkeypatch.setattr(emulated, "search", searched)
+    schedule = "".join(["ev", "ery"])
+    backend = EmulatorBackend(keep=False, schedule=schedule, most_runs=3, seconds=40.0)
+    module = backend.load(PTX, memory)
+    module.launch(launch("bare"))
+    backend.seconds = -5.0
+    assert module.launch(launch("bare")).counters == {}
+    assert asked == [{"most_runs": 3, "seconds": 40.0}, {"most_runs": 3, "seconds": 0.0}]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("trace", [False, True])
+def test_how_a_launch_is_executed(
+    beside: bool, trace: bool, memory: DeviceMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[dict[str, Any]] = []
+    shapes: list[tuple[Any, ...]] = []
+    mode, extents = emulated.Mode, emulated.Extents
+    monkeypatch.setattr(emulated, "Mode", lambda **given: modes.append(given) or mode(**given))
+    monkeypatch.setattr(emulated, "Extents", lambda *given: shapes.append(given) or extents(*given))
+    backend = EmulatorBackend(
+        keep=False, check=False, schedule="random", seed=4, steps=999, trace=trace
+    )
+    module = backend.load(PTX, memory)
+    seat = Together().seat(0, 0) if beside else None
+    for cluster in ((1, 1, 1), (2, 1, 1)):
+        shape = Launch("bare", (4, 2, 1), (32, 1, 1), b"", cluster=cluster, shared=16, heap=77)
+        execution = module.prepare(shape, seat)
+        assert module.module["bare"].memory.heap_size == 77
+    assert shapes == [
+        ((4, 2, 1), (32, 1, 1), (1, 1, 1), False, False, 16),
+        ((4, 2, 1), (32, 1, 1), (2, 1, 1), True, False, 16),
+    ]
+    assert modes[0] == {
+        "schedule": "random", "seed": 4, "check": False, "max_steps": 999,
+        "trace": beside and trace,
+    }  # fmt: skip
+    module.outcome("bare", execution, None)
+    assert backend.executions == ([execution] if trace else [])
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_what_is_translated_for_a_kernel_is_what_its_launch_will_need(
+    check: bool, memory: DeviceMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+    program = Kernel.program
+    monkeypatch.setattr(
+        Kernel, "program", lambda self, *how: asked.append((self.name, *how)) or program(self, *how)
+    )
+    one = ".visible .entry one() .reqnctapercluster 1, 1, 1 { ret; }\n"
+    kernels = loaded(memory, PTX + one, check=check).kernels
+    facts = [kernels[name] for name in ("bare", "one", "fixed")]
+    assert asked == [
+        ("bare", check, True, False), ("one", check, True, False), ("fixed", check, True, True),
+    ]  # fmt: skip
+    assert [each.cluster for each in facts] == [None, (1, 1, 1), (2, 1, 1)]
+
+
 def named(cause: str) -> Fault:
     made = Fault("x")
     made.cause = cause
@@ -258,8 +344,70 @@ def test_the_emulator_sees_as_much_of_memory_as_is_in_use(memory: DeviceMemory) 
     assert len(arena.u1) == 1 << 22
 
 
-def test_a_memory_that_begins_elsewhere_is_refused(memory: DeviceMemory) -> None:
-    memory.base += 4096
+@pytest.mark.parametrize(("size", "granules"), [(0, 1), (1, 1), (256, 1), (257, 2), (512, 2)])
+def test_what_is_allocated_owns_the_granules_that_it_touches(
+    size: int, granules: int, memory: DeviceMemory
+) -> None:
+    arena = ArenaMemory(memory)
+    at = memory.allocate(size)
+    own = arena.allocate(size, "own", "shared")
+    for start in (at - BASE, own.start):
+        first = start // emulated.GRANULE
+        assert start % emulated.GRANULE == 0
+        assert arena.owners[first - 1 : first + 4].tolist() == [0, *[1] * granules, 0, 0, 0][:5]
+    memory.free(at)
+    arena.free(own)
+    assert not arena.owners.any()
+
+
+def test_the_emulator_s_own_memory_is_used_again_and_clean(
+    memory: DeviceMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arena, rooms = ArenaMemory(memory), []
+    reserve = memory.reserve
+    monkeypatch.setattr(memory, "reserve", lambda size: rooms.append(size) or reserve(size))
+    made = [arena.allocate(size, "tile", "shared") for size in (0, 1, 256, 257)]
+    assert rooms == [512, 512, 512, 768]  # a granule lies between
+    assert (made[3].size, made[3].name, made[3].kind) == (257, "tile", "shared")
+    arena.u1[made[3].start : made[3].start + 1024] = 7
+    arena.free(made[3])
+    assert arena.allocate(256, "other", "local").start not in [each.start for each in made]
+    again = arena.allocate(500, "again", "shared")
+    assert again.start == made[3].start and again in arena.allocations
+    assert arena.u1[again.start + 767 : again.start + 769].tolist() == [0, 7]
+    assert not arena.u1[again.start : again.start + 768].any()
+
+
+@pytest.mark.parametrize("size", [0, 1, 5])
+@pytest.mark.parametrize("kind", ["global", "const"])
+def test_a_variable_has_a_byte_at_least(kind: str, size: int, memory: DeviceMemory) -> None:
+    arena = ArenaMemory(memory)
+    arena.managed = {"m"}
+    for name, space in (("v", Space.SYMBOL), ("m", Space.MANAGED)):
+        item = memory.find(arena.allocate(size, name, kind).start + BASE)
+        assert item is not None
+        assert (item.size, item.space, item.name) == (max(1, size), space, name)
+
+
+@pytest.mark.parametrize(("kind", "lost"), [
+    ("u2", True), ("u4", True), ("u8", True), ("c16", False),
+])  # fmt: skip
+def test_only_what_the_program_could_write_at_once_is_compared(
+    kind: str, lost: bool, memory: DeviceMemory
+) -> None:
+    arena = ArenaMemory(memory)
+    view = memory.view(memory.allocate(64), 64).view(kind)
+    view[2] = 5
+    before, after = view[:1].copy(), view[:1] + 9
+    assert arena.exchange(view, np.array([2], np.int32), before, after).tolist() == [lost]
+    assert view[2] == (5 if lost else 9)
+    assert arena.exchange(view, np.array([3]), before, after).tolist() == [False]
+    assert view[3] == 9 and not before.any()
+
+
+@pytest.mark.parametrize("by", [4096, -4096])
+def test_a_memory_that_begins_elsewhere_is_refused(by: int, memory: DeviceMemory) -> None:
+    memory.base += by
     with pytest.raises(ValueError, match="disagree on where memory begins"):
         ArenaMemory(memory)
 

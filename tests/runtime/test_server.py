@@ -298,6 +298,10 @@ def test_a_copy_that_leaves_its_allocation_is_explained(made: Made) -> None:
         assert half.ask(Op.COPY, address, extent, HOST, extent, extent, H2D, 0, 1)[0] == 1
         assert half.told() == f"{says}\n"
         half = same_memory(half)
+    for ours in (BASE, BASE + SPAN - 1):
+        assert half.ask(Op.COPY, HOST, 1, ours, 1, 1, H2H, 0, 1)[0] == Status.INVALID_VALUE
+        assert half.told() == f"a copy uses 0x{ours:x}, which is in no allocation\n"
+        half = same_memory(half)
     assert half.ask(Op.COPY, HOST, 4, BASE + SPAN, 4, 4, H2H, 0, 1) == (0, ())  # the host's own
 
 
@@ -551,7 +555,8 @@ def test_when_the_program_is_gone_only_what_was_refused_is_heard(made: Made) -> 
 
 def test_a_device_is_busy_while_it_does_what_may_be_left(made: Made) -> None:
     half, busy = made(), []
-    assert not half.device.busy
+    assert not Device(FakeBackend(), half.memory).busy
+    half.post(Op.MODULE, MODULE, blob=PTX)
     for op in (Op.MEMORY_INFO, Op.ASKED):
         half.device._handlers[op] = lambda call: busy.append(half.device.busy)
         half.device.handle(op, (1,), b"")
@@ -632,6 +637,7 @@ CALLS = [("main", "/a/main.cu", 9), ("__device_stub__Z1kPi", "x.c", 3), ("k(int*
 @pytest.mark.parametrize(("calls", "place"), [
     (CALLS, ("k.cu", 7, "inner", "/a/b/k.cu")), (CALLS[:1], ("main.cu", 9, "main", "/a/main.cu")),
     (CALLS[4:], None), ([], None), (CALLS[:3], None),
+    ([CALLS[1], *CALLS], ("k.cu", 7, "inner", "/a/b/k.cu")),
     ([CALLS[4], CALLS[0]], ("main.cu", 9, "main", "/a/main.cu")),
 ])  # fmt: skip
 def test_the_line_that_calls_is_the_one_before_the_stubs(
@@ -665,7 +671,8 @@ def test_the_line_that_calls_is_the_one_before_the_stubs(
 
 def test_a_managed_variable_would_be_one_for_all_devices(made: Made) -> None:
     half = made(devices=2)
-    text = PTX + b".global .attribute(.managed) .align 4 .u32 m;\n"
+    managed = b".global .attribute(.managed) .align 4 .u32 %s;\n"
+    text = PTX + managed % b"m" + managed % b"n"  # the first is told
     half.backend.load = lambda ptx, memory, device=0: FakeModule(  # type: ignore[method-assign]
         ptx, memory
     )

@@ -14,6 +14,7 @@ from phasebit.runtime.in_process import Runs
 from phasebit.runtime.mapped_memory import DeviceMemory
 from phasebit.runtime.protocol import DEVICE_STREAMS, Copy, Op, Space, Status
 from phasebit.runtime.server import ALL_STREAMS, Device
+from phasebit.runtime.side_by_side import Work
 
 PTX = b"""
 .version 8.0
@@ -232,6 +233,94 @@ def test_a_fill_takes_its_turn_in_its_stream(two: Two) -> None:
     assert two.words[4] == 0x03030303
 
 
+@pytest.fixture
+def fresh(two: Two) -> Two:
+    """Two devices whose streams have had nothing yet: the next piece is the first."""
+    two.device.work = Work(two.device)
+    return two
+
+
+def test_the_first_piece_is_waited_for_like_others(fresh: Two) -> None:
+    work = fresh.device.work
+    fresh.launch("await", FIRST, 0, 5)
+    fresh.launch("put", FIRST, 0, 7)
+    fresh.launch("put", SECOND, 4, 9)
+    assert fresh.query(FIRST) == 0 and fresh.query(SECOND) == 1 and fresh.words[4] == 9
+    assert fresh.words[0] == 0 and work.below == 0 and [*work.open] == [0, 1]
+    fresh.launch("signal", SECOND, 0, 5)
+    assert fresh.synchronize() == 0 and fresh.words[:2] == [7, 5]
+    assert work.below == work.next == 4
+
+
+def test_the_first_piece_alone_is_finished(fresh: Two) -> None:
+    fresh.launch("put", FIRST, 0, 7)
+    assert fresh.synchronize() == 0 and fresh.words[0] == 7
+
+
+def test_a_copy_finishes_its_own_stream_alone(two: Two) -> None:
+    two.launch("await", FIRST, 0, 5)
+    two.launch("put", SECOND, 4, 9)
+    copy = (0x1000, 4, two.at + 16, 4, 4, Copy.DEVICE_TO_HOST, SECOND, 1)
+    assert two.ask(Op.COPY, *copy)[0] == 0
+    assert two.words[4] == 9 and two.memory.finished == 1
+
+
+def test_what_lies_between_two_events_is_finished_when_it_is_asked_for(two: Two) -> None:
+    two.post(Op.RECORD, 1, FIRST)
+    two.launch("put", FIRST, 0, 7)
+    two.post(Op.RECORD, 2, FIRST)
+    assert two.ask(Op.ELAPSED, 1, 2)[0] == 0
+    assert two.words[0] == 7 and two.memory.finished == 1
+
+
+def test_a_module_is_unloaded_when_all_is_done(two: Two) -> None:
+    two.launch("put", FIRST, 0, 7)
+    two.post(Op.UNLOAD, 99)
+    assert two.words[0] == 7
+
+
+def test_the_host_knows_what_it_was_told_is_done(two: Two) -> None:
+    two.launch("await", SECOND + 1, 4, 1)
+    two.launch("put", FIRST, 0, 1)
+    while not two.query(FIRST):
+        pass
+    two.launch("put", SECOND, 0, 2)
+    two.launch("signal", FIRST, 4, 1)
+    assert two.synchronize() == 0 and two.words[0] == 2 and two.rules == []
+
+
+def test_a_stream_that_waits_for_an_event_of_its_own_keeps_its_order(two: Two) -> None:
+    two.launch("put", FIRST, 0, 1)
+    two.post(Op.RECORD, 1, FIRST)
+    two.post(Op.WAIT, FIRST, 1)
+    two.launch("put", FIRST, 0, 2)
+    assert two.synchronize() == 0 and two.words[0] == 2 and two.rules == []
+
+
+def test_a_stream_that_was_waited_for_keeps_its_order(two: Two) -> None:
+    two.launch("await", FIRST, 0, 5)
+    two.launch("put", SECOND, 4, 9)
+    assert two.synchronize(SECOND) == 0
+    two.launch("put", SECOND, 4, 10)
+    two.launch("signal", SECOND, 0, 5)
+    assert two.synchronize() == 0 and two.words[4] == 10 and two.rules == []
+
+
+def test_launches_that_nobody_can_follow_are_forgotten(
+    fresh: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten: list[int] = []
+    monkeypatch.setattr(fresh.device.work.together, "forget", forgotten.append)
+    fresh.launch("await", FIRST, 0, 5)  # 0
+    fresh.launch("put", SECOND, 4, 9)  # 1
+    fresh.synchronize(SECOND)
+    fresh.launch("signal", SECOND, 0, 5)  # 2
+    fresh.synchronize(SECOND)
+    fresh.launch("put", SECOND, 4, 9)  # 3
+    fresh.synchronize()
+    assert forgotten[0] == 0 and forgotten[-1] == 4 and forgotten == sorted(forgotten)
+
+
 def test_memory_is_freed_when_all_is_done(two: Two) -> None:
     other = two.ask(Op.ALLOCATE, 4, Space.DEVICE, 0)[1][0]
     two.launch("put", FIRST, 0, 7)
@@ -340,6 +429,11 @@ def test_when_time_is_up_the_kernel_whose_turn_it_is_says_where_it_stands(
         two.synchronize()
     standing = raised.value.standing
     assert standing is not None and (standing.rule, standing.kernel) == ("time-limit", "await")
+    two.launch("looks", FIRST, 4, 5)
+    two.device.work._start()
+    with pytest.raises(Stop) as raised:
+        two.synchronize()
+    assert raised.value.standing.kernel == "await"  # which began first
     assert standing.message.startswith("was running: all threads of block 0 ")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator.errors import EmulatorError, OutOfBounds, StepLimit
+from phasebit.emulator.errors import OutOfBounds, StepLimit
 from phasebit.emulator.findings import Sentence, say
 from phasebit.emulator.machine import room
 from phasebit.emulator.machine.batch import Batch
@@ -353,10 +353,6 @@ class Machine(RunningLaunch):
                     "which access",
                     g.batch.describe(g.lanes), self.where(g),
                 ) from error
-            except EmulatorError as error:
-                if not hasattr(error, "placed"):
-                    error.placed = True  # type: ignore[attr-defined]
-                raise
             finally:
                 g.at = -1
             if self.after_block:
