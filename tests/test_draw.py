@@ -87,6 +87,14 @@ def test_a_label_keeps_its_decimals() -> None:
     assert not re.search(r"[ML] [^\"]*\.\d{3}", picture.svg)
 
 
+def test_a_bar_says_what_it_is_a_part_of() -> None:
+    picture = bars({"a": 3, "b": 2}, of={"a": 10}, x_label="x", title="t")
+    assert str(picture).splitlines()[1:] == ["a: 3 of 10", "b: 2"]
+    assert {"3 of 10", "2"} <= set(words(picture))
+    with pytest.raises(ValueError, match="a is larger"):
+        bars({"a": 3}, of={"a": 2}, x_label="x", title="t")
+
+
 @PICTURES
 def test_the_same_content_stands_in_the_mimebundle(picture) -> None:
     bundle, one = picture()._repr_mimebundle_(), picture()
