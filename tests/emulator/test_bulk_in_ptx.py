@@ -207,29 +207,32 @@ def test_values_combined_in_the_other_block(op: str, kind: str, wanted: int) -> 
 
 WHO = r"cp\.async\.bulk by thread 37 of block [01]"
 ONE = "@%p2 "
+ELSEWHERE = r"mbarrier full of block [01] is not in the block that is copied to"
+ODD = "the {} address 0x[0-9a-f]+ is no multiple of 16 bytes"
 REFUSED = [
-    (f"{LOAD} [%r9+8], [%rd5], 16, [full]", "the shared address 0x[0-9a-f]+ is no multiple of 16 b"),
-    (f"{LOAD} [%r9], [%rd5+8], 16, [full]", "the global address 0x[0-9a-f]+ is no multiple of 16 b"),
+    (f"{LOAD} [%r9+8], [%rd5], 16, [full]", ODD.format("shared")),
+    (f"{LOAD} [%r9], [%rd5+8], 16, [full]", ODD.format("global")),
     (f"{LOAD} [%r9], [%rd5], 24, [full]", "the size, 24 bytes, is no multiple of 16"),
-    (f"{LOAD} [%r9], [%rd5], 16, [%r7]", r"mbarrier full of block [01] is not in the block that is copied to"),
-    (f"{LOAD} [%r6], [%rd5], 16, [full]", r"mbarrier full of block [01] is not in the block that is copied to"),
+    (f"{LOAD} [%r9], [%rd5], 16, [%r7]", ELSEWHERE),
+    (f"{LOAD} [%r6], [%rd5], 16, [full]", ELSEWHERE),
     (f"{LOAD}.multicast::cluster [%r9], [%rd5], 16, [full], 4",
      "the mask 0b100 must name blocks of a cluster of 2"),
     (f"{LOAD}.multicast::cluster [%r9], [%rd5], 16, [full], 0",
      "the mask 0b0 must name blocks of a cluster of 2"),
     (f"{LOAD}.multicast::cluster [%r9], [%rd5], 8, [full], 1",
      "the size, 8 bytes, is no multiple of 16"),
-    (f"{STORE} [%rd6+4], [%r9], 16", "the global address 0x[0-9a-f]+ is no multiple of 16 bytes"),
-    (f"{STORE} [%rd6], [%r9+4], 16", "the shared address 0x[0-9a-f]+ is no multiple of 16 bytes"),
+    (f"{STORE} [%rd6+4], [%r9], 16", ODD.format("global")),
+    (f"{STORE} [%rd6], [%r9+4], 16", ODD.format("shared")),
     (f"{STORE} [%rd6], [%r9], 20", "the size, 20 bytes, is no multiple of 16"),
     (f"{REDUCE}.add.u32 [%rd6], [%r9], 20", "the size, 20 bytes, is no multiple of 16"),
     ("cp.async.bulk.prefetch.L2.global [%rd5], 20", "the size, 20 bytes, is no multiple of 16"),
     ("cp.async.bulk.prefetch.L2.global [%rd5+8], 16",
-     "the global address 0x[0-9a-f]+ is no multiple of 16 bytes"),
+     ODD.format("global")),
     ("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r6], [%r9], 16, "
-     "[full]", r"mbarrier full of block [01] is not in the block that is copied to"),
-    (f"{SEND}.v2.b32 [%r6+4], {{%r1, %r2}}, [%r7]", "the address 0x[0-9a-f]+ is no multiple of 8"),
-    (f"{SEND}.b32 [%r6], %r1, [full]", r"mbarrier full of block [01] is not in the block that is copied to"),
+     "[full]", ELSEWHERE),
+    (f"{SEND}.v2.b32 [%r6+4], {{%r1, %r2}}, [%r7]",
+     "the address 0x[0-9a-f]+ is no multiple of 8"),
+    (f"{SEND}.b32 [%r6], %r1, [full]", ELSEWHERE),
 ]  # fmt: skip
 
 
