@@ -274,6 +274,22 @@ class TestFatBinary:
         with pytest.raises(fatbin.FatBinaryError, match=says):
             fatbin.images(fat(bytes(image)))
 
+    @pytest.mark.parametrize(("size", "fits"), [(15, False), (16, True), (17, True)])
+    def test_the_head_has_16_bytes_or_more(self, size, fits):
+        blob = bytearray(fat(bytes(max(0, size - 16)), entry(fatbin.PTX, 90, b"ninety")))
+        blob[6:8] = size.to_bytes(2, "little")
+        blob[8:16] = (70).to_bytes(8, "little")
+        if fits:
+            assert fatbin.newest_ptx(bytes(blob)) == "ninety"
+            return
+        with pytest.raises(fatbin.FatBinaryError, match="unknown layout"):
+            fatbin.images(bytes(blob))
+
+    @pytest.mark.parametrize("more", [1, 48, 63])
+    def test_what_is_too_short_for_an_entry_is_none(self, more):
+        blob = fat(entry(fatbin.PTX, 90, b"ninety"), bytes(more))
+        assert [one.payload for one in fatbin.images(blob)] == [b"ninety"]
+
     def test_text_and_machine_code_stand_alone(self):
         text = b"// \n .target sm_100a\n.target sm_80\n"
         assert fatbin.images(text) == [fatbin.Image(fatbin.PTX, 100, 0, text)]

@@ -555,7 +555,8 @@ def test_when_the_program_is_gone_only_what_was_refused_is_heard(made: Made) -> 
 
 def test_a_device_is_busy_while_it_does_what_may_be_left(made: Made) -> None:
     half, busy = made(), []
-    assert not half.device.busy
+    assert not Device(FakeBackend(), half.memory).busy
+    half.post(Op.MODULE, MODULE, blob=PTX)
     for op in (Op.MEMORY_INFO, Op.ASKED):
         half.device._handlers[op] = lambda call: busy.append(half.device.busy)
         half.device.handle(op, (1,), b"")
