@@ -333,9 +333,9 @@ def record() -> dict[str, Any]:
             "clock": "CUDA events; %globaltimer at the beginning of each block, behind its wait "
             "for the launch before, and at its end",
             "order": f"{_PROCESSES} processes: 200 launches in a row of the product of matvec.cu, "
-            f"{_TURNS} turns of each way and kind, by turns in random order, a rest of 10 ms before each; "
-            "a kernel in front keeps the GPU busy for 3 ms, and where the host has not made all "
-            "calls by then, the turn is made anew; of a turn's launches the medians",
+            f"{_TURNS} turns of each way and kind, by turns in random order, a rest of 10 ms "
+            "before each; a kernel in front keeps the GPU busy for 3 ms, and where the host has "
+            "not made all calls by then, the turn is made anew; of a turn's launches the medians",
             "early": "programmatic launches; asked at the beginning: each block waits for the "
             "launch before, then lets the next launch come: one stands there at a time, and has "
             "room, since each block of the launch that runs has its place when it asks; before the "
