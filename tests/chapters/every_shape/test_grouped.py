@@ -11,6 +11,7 @@ from phasebit.chapters.every_shape import few_rows, grouped, on_emulator, plans
 from phasebit.chapters.every_shape.plans import SHARED, Plan
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.edits import replace_each
+from phasebit.emulator import Schedule
 from tests.kernels.emulated import emulate
 
 _SLOTS = ((1, 2), (2, 3), (2, 4), (4, 5))
@@ -28,7 +29,7 @@ TEXTS = {
 @pytest.mark.nvcc
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize("name", TEXTS)
-def test_right_and_without_findings(name: str, schedule: on_emulator.Schedule) -> None:
+def test_right_and_without_findings(name: str, schedule: Schedule) -> None:
     m, n = (10, 136) if plans.FEW in name else (200, 136) if "pairs" in name else (60, 72)
     done = on_emulator.multiply(TEXTS[name], m, n, 328, schedule=schedule)
     assert done.exact and done.clean and not done.run.findings, done.run.findings
