@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
-import pytest
 
 from phasebit.emulator.api import execution
 from phasebit.emulator.capabilities import MAX_GRID
@@ -20,8 +21,9 @@ from phasebit.emulator.machine import (
     stepped,
     system,
 )
+from tests.emulator.machines import use_every_part
 
-CHOSEN = [
+CHOSEN: list[tuple[ModuleType, dict[str, object]]] = [
     # The longer a group may run the fewer NumPy calls there are; the later a spinning one is seen.
     (scheduler, {"PATIENCE": 64, "POLLS": 256, "FALSE_ANSWERS": 512, "LONGEST": 4096}),
     (scheduler, {"STACKED_BYTES": 32 << 20}),
@@ -41,13 +43,15 @@ CHOSEN = [
 ]
 
 
-@pytest.mark.parametrize(("module", "numbers"), CHOSEN)
-def test_whoever_changes_one_changes_it_here(module: object, numbers: dict[str, object]) -> None:
-    assert {name: getattr(module, name) for name in numbers} == numbers
+def test_whoever_changes_one_changes_it_here() -> None:
+    use_every_part()
+    for module, numbers in CHOSEN:
+        assert {name: getattr(module, name) for name in numbers} == numbers, module.__name__
 
 
 def test_unwritten_memory_is_no_number() -> None:
     """A NaN as f16, bf16, f32 and f64."""
+    use_every_part()
     words = np.full(2, device_memory.POISON, np.uint32)
     assert np.isnan(words.view(np.float16)).all() and np.isnan(words.view(np.float32)).all()
     assert np.isnan(words.view(np.float64)).all()
@@ -56,9 +60,11 @@ def test_unwritten_memory_is_no_number() -> None:
 
 def test_no_block_has_the_coordinates_of_an_answer_of_no() -> None:
     """And they are no negative numbers."""
+    use_every_part()
     assert max(MAX_GRID) - 1 < cluster_launch.NOWHERE < 1 << 31
 
 
 def test_nvcc_calls_four_functions_of_the_system() -> None:
+    use_every_part()
     assert {*system.EXTERNALS} == {"vprintf", "__assertfail", "malloc", "free"}
     assert system.EXTERNALS["__assertfail"] is system.assert_fail

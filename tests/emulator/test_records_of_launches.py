@@ -10,6 +10,7 @@ from typing import Any
 from phasebit.emulator import api, copy_engine, interleavings, machine
 from phasebit.emulator.machine.running_launch import RunningLaunch
 from phasebit.emulator.machine.scheduler import Machine
+from tests.emulator.machines import use_every_part
 
 FIXED = {
     "Accesses", "Seat", "Deciding", "Event", "Signal", "Failing", "Interleavings", "Taken",
@@ -38,6 +39,7 @@ def records() -> dict[str, Any]:
 
 
 def test_which_may_be_changed_and_which_are_compared() -> None:
+    use_every_part()
     found = {name: (how.frozen, how.eq) for name, how in records().items()}
     assert found == {
         **dict.fromkeys(FIXED, (True, True)), **dict.fromkeys(THEMSELVES, (False, False)),
