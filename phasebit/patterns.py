@@ -96,18 +96,19 @@ def beside(
     """The emulator's counters beside those that a profiler recorded, kernel by kernel.
 
     ``runs`` and ``counted``: kernel -> metric -> value; ``metrics``: heading -> metric;
-    ``source`` says where the profiler counted.
+    ``source`` says where the profiler counted. Where the two agree on every kernel, a metric has
+    one column.
     """
-    rows = []
-    for kernel, mine in runs.items():
-        row = [kernel]
-        for metric in metrics.values():
-            row += [f"{mine.get(metric, 0):,}", f"{counted[kernel][metric]:,}"]
-        rows.append(tuple(row))
-    heading = ["kernel"]
-    for name in metrics:
-        heading += [name, "profiler"]
-    return Table(tuple(heading), tuple(rows), source)
+    columns: dict[str, list[int]] = {}
+    alike = True
+    for name, metric in metrics.items():
+        columns[name] = [mine.get(metric, 0) for mine in runs.values()]
+        theirs = [counted[kernel][metric] for kernel in runs]
+        if theirs != columns[name]:
+            columns[f"{name}, profiler"], alike = theirs, False
+    rows = zip(runs, *([f"{n:,}" for n in column] for column in columns.values()), strict=True)
+    said = f"alike by both: {source}" if alike else source
+    return Table(("kernel", *columns), tuple(rows), said)
 
 
 def wavefronts(access: Access) -> list[dict[int, tuple[int, list[int]]]]:

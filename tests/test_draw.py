@@ -87,6 +87,14 @@ def test_a_label_keeps_its_decimals() -> None:
     assert not re.search(r"[ML] [^\"]*\.\d{3}", picture.svg)
 
 
+def test_a_bar_says_what_it_is_a_part_of() -> None:
+    picture = bars({"a": 3, "b": 2}, of={"a": 10}, x_label="x", title="t")
+    assert str(picture).splitlines()[1:] == ["a: 3 of 10", "b: 2"]
+    assert {"3 of 10", "2"} <= set(words(picture))
+    with pytest.raises(ValueError, match="a is larger"):
+        bars({"a": 3}, of={"a": 2}, x_label="x", title="t")
+
+
 @PICTURES
 def test_the_same_content_stands_in_the_mimebundle(picture) -> None:
     bundle, one = picture()._repr_mimebundle_(), picture()
@@ -227,6 +235,16 @@ def test_equal_ratios_are_equally_far_apart() -> None:
     picture = some_curves(x=[1, 2], series=names, notes=(), ratios=True)
     at = {each.text: float(each.get("y", "nan")) for each in ET.fromstring(picture.svg).iter(TEXT)}
     assert at["ten"] - at["hundred"] == pytest.approx(at["hundred"] - at["thousand"], abs=0.02)
+
+
+@pytest.mark.parametrize("change", [{}, {"line": 2}, {"line": 5}])
+def test_a_line_across_is_within_the_axes_and_no_curve(change: dict[str, int]) -> None:
+    picture = some_curves(**change)
+    assert str(picture) == str(some_curves())
+    for drawn in (picture.svg, picture.narrow):
+        ticks = [text.text for text in ET.fromstring(drawn).iter(TEXT)]
+        assert ("5" in ticks) == (change.get("line") == 5)
+    assert (picture.svg != some_curves().svg) == bool(change)
 
 
 def test_a_median_stands_where_it_lies_or_right_of_crosses_with_room() -> None:

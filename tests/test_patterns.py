@@ -73,6 +73,19 @@ def test_pictures_and_counters_see_the_same_run(sectors: Module) -> None:
 
 
 @pytest.mark.nvcc
+def test_counters_that_agree_with_the_profiler_stand_once() -> None:
+    runs = {"one": {"a": 1, "b": 1000}, "two": {"a": 2}}
+    theirs = {"one": {"a": 1, "b": 1000}, "two": {"a": 2, "b": 0}}
+    table = patterns.beside(runs, theirs, {"A": "a", "B": "b"}, "a GPU")
+    assert table.heading == ("kernel", "A", "B")
+    assert table.rows == (("one", "1", "1,000"), ("two", "2", "0"))
+    assert "alike by both: a GPU" in str(table)
+    theirs["two"]["b"] = 5
+    table = patterns.beside(runs, theirs, {"A": "a", "B": "b"}, "a GPU")
+    assert table.heading == ("kernel", "A", "B", "B, profiler")
+    assert table.rows[1] == ("two", "2", "0", "5") and "alike" not in str(table)
+
+
 def test_blocks_and_warps_are_told_apart() -> None:
     module = compile(
         "extern \"C\" __global__ void f(float* y) {\n"

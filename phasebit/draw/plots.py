@@ -43,13 +43,15 @@ def curves(
     notes: Sequence[tuple[Real, Real, str]] = (),
     evenly: bool = False,
     ratios: bool = False,
+    line: float | None = None,
 ) -> Picture:
     """Several curves over ``x``, at most six, each named where it ends.
 
     ``notes`` are texts at points (x, y, text). ``evenly`` puts the points equally far apart,
     whatever their x, which may be names then. ``ratios`` makes the y axis logarithmic, so that
-    equal ratios are equally far apart. Raises ``ValueError`` for a series that is not as long as x,
-    more than six, notes where the points stand evenly, or a number that has no logarithm.
+    equal ratios are equally far apart; ``line`` is drawn across at this height. Raises
+    ``ValueError`` for a series that is not as long as x, more than six, notes where the points
+    stand evenly, or a number that has no logarithm.
     """
     if evenly and notes:
         raise ValueError("notes have places on an axis of numbers: leave out evenly")
@@ -78,6 +80,8 @@ def curves(
             )
             ends.append((float(values[-1]), name, hue))
         axes.margins(x=0.02)
+        if line is not None:
+            axes.axhline(line, color=INK_MUTED, linewidth=1.2, zorder=1)
         if ratios:
             axes.set_yscale("log", subs=[])
             axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
@@ -145,7 +149,8 @@ def _beside_curves(axes: Any, at: tuple[float, float], text: str) -> tuple[float
     x, y = (scale * one for one in axes.transData.transform(at))
     wide, edge = 0.85 * width(text, 9), scale * axes.figure.bbox.width
     begin, top = scale * axes.bbox.x0, scale * axes.bbox.y1
-    curves = [scale * axes.transData.transform(line.get_xydata()) for line in axes.lines]
+    curves = [scale * axes.transData.transform(line.get_xydata()) for line in axes.lines
+              if line.get_transform() == axes.transData]  # a line across has places of its own
     places = [(8.0, -16.0), (12.0, -3.0), (8.0, 9.0), (-8 - wide, -16.0), (-8 - wide, 9.0),
               (-wide / 2, -24.0)]  # fmt: skip
     for right, up in places:

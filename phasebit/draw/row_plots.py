@@ -31,14 +31,23 @@ def bars(
     title: str,
     hues: Mapping[str, str] | None = None,
     show: Callable[[float], str] = lambda value: f"{value:.0f}",
+    of: Mapping[str, float] | None = None,
 ) -> Picture:
     """A bar for each value, in their order, with the value beside it.
 
-    ``hues`` gives some of them another colour of the palette than blue. Raises ``ValueError``
-    for a value below zero.
+    ``hues`` gives some of them another colour of the palette than blue; ``of`` says what some
+    are a part of, and the rest is drawn pale. Raises ``ValueError`` for a value below zero or
+    larger than what it is a part of.
     """
+    whole = {name: (of or {}).get(name, value) for name, value in values.items()}
     if min(values.values()) < 0:
         raise ValueError("a bar below zero: give values from zero on")
+    if larger := [name for name, value in values.items() if value > whole[name]]:
+        raise ValueError(f"{larger[0]} is larger than what it is a part of: give a part")
+    said = {
+        name: show(value) + (f" of {show(whole[name])}" if name in (of or {}) else "")
+        for name, value in values.items()
+    }
 
     def drawn(narrow: bool) -> Any:
         figure, axes = figure_of(6.2, 0.9 + (0.45 if narrow else 0.34) * len(values), narrow)
@@ -47,17 +56,22 @@ def bars(
             axes.barh(
                 row + 0.2 * narrow, value, height=0.36 if narrow else 0.62, color=hue, alpha=0.75
             )
+            axes.barh(
+                row + 0.2 * narrow, whole[name] - value, left=value,
+                height=0.36 if narrow else 0.62, color=hue, alpha=0.2,
+            )
             axes.annotate(
-                show(value), (value, row + 0.2 * narrow), (4, 0), textcoords="offset points",
+                said[name], (whole[name], row + 0.2 * narrow), (4, 0), textcoords="offset points",
                 va="center", color=INK, fontsize=9.5,
             )  # fmt: skip
-        axes.set_xlim(0, (1.2 if narrow else 1.1) * max(values.values()))
+        room = 1.1 + 0.1 * narrow + (0.1 if of else 0)
+        axes.set_xlim(0, room * max(whole.values()))
         axes.set_ylim(len(values) - 0.5, -0.5)
         named_rows(axes, list(values), narrow)
         frame(axes, title, x_label, narrow=narrow)
         return figure
 
-    lines = "\n".join(f"{name}: {show(value)}" for name, value in values.items())
+    lines = "\n".join(f"{name}: {text}" for name, text in said.items())
     return both(drawn, f"{title}. {x_label}.\n{lines}")
 
 

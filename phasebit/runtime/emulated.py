@@ -184,8 +184,8 @@ class ArenaMemory(Memory):
 
 def _granules(made: EmulatorAllocation) -> slice:
     """Those that it owns, one at least."""
-    end = made.start + max(made.size, 1)
-    return slice(made.start // GRANULE, -(-end // GRANULE))
+    first = made.start // GRANULE
+    return slice(first, first + max(1, -(-made.size // GRANULE)))
 
 
 def _mirror(item: Allocation) -> EmulatorAllocation:

@@ -211,7 +211,7 @@ class _Process:
     ) -> int:  # fmt: skip
         """One message from the C half. No exception may pass through C: it is kept."""
         try:
-            given = ctypes.string_at(blob, size) if size and blob else b""
+            given = ctypes.string_at(blob, size) if blob else b""
             answer = self.device.handle(op, words[:count], given)
             if self.device.printed:
                 text, self.device.printed = self.device.printed, b""

@@ -97,7 +97,7 @@ class DeviceMemory:
         self._map = mmap.mmap(self.fd, span + CONTROL_BYTES)
         everything = np.frombuffer(self._map, np.uint8)
         self.bytes: npt.NDArray[np.uint8] = everything[:span]
-        self._finished = everything[span : span + 8].view(np.uint64)
+        self._finished = everything[span:].view(np.uint64)
         self.reset()
 
     def reset(self) -> None:

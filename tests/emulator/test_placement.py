@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from phasebit.emulator.errors import PtxError
+from phasebit.emulator.ptx import placement
 from phasebit.emulator.ptx.placement import Layout, align_up, parameter_offsets
 from phasebit.emulator.ptx.reader import read
 from phasebit.emulator.ptx.syntax import Immediate, Instruction, Symbol
@@ -31,6 +32,15 @@ def test_parameters_lie_one_behind_the_other_each_aligned_to_its_own(
     given: list[Any] = [SimpleNamespace(name=f"p{i}", size=bytes_, align=align)
                         for i, (bytes_, align) in enumerate(parameters)]  # fmt: skip
     assert parameter_offsets(given) == ({f"p{i}": at for i, at in enumerate(offsets)}, size)
+
+
+def test_the_windows_of_generic_addresses() -> None:
+    """Each has 2**40 bytes; in that of shared memory each block of a cluster has 2**24."""
+    windows = [placement.GLOBAL_BASE, placement.SHARED_BASE, placement.LOCAL_BASE,
+               placement.PARAM_BASE, placement.FUNCTION_BASE]  # fmt: skip
+    assert [base >> placement.WINDOW_SHIFT for base in windows] == [0x70, 0x78, 0x79, 0x7A, 0x7B]
+    assert all(base % (1 << 40) == 0 for base in windows)
+    assert 1 << placement.RANK_SHIFT == 0x0100_0000 and placement.MAX_FRAME == 524288
 
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"

@@ -7,6 +7,7 @@ import io
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,13 @@ def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
         return Ran(status, out, log.getvalue() + err)
 
     return run_it
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Names of tests say no number of the protocol's: they stay when one is changed."""
+    if isinstance(val, Enum):
+        return val.name
+    return "large" if isinstance(val, int) and val >= 1 << 32 else None
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from phasebit.emulator.findings import say
+from phasebit.runtime import mapped_memory
 from phasebit.runtime.mapped_memory import BASE, PAGE, DeviceMemory, OutOfMemory
 from phasebit.runtime.protocol import Space
 
@@ -132,6 +133,7 @@ def test_what_an_allocation_is_called_and_whose_it_is(memory):
         at, 5, Space.MANAGED, "name", 3, at + 5
     )  # fmt: skip
     assert (usual.space, usual.name, usual.device) == (Space.DEVICE, "", 0)
+    assert mapped_memory.Allocation(BASE, 5) == mapped_memory.Allocation(BASE, 5, 0, "", 0)
 
 
 def test_an_empty_allocation_is_found_at_its_address_and_may_be_freed(memory):
@@ -174,6 +176,34 @@ def test_a_hole_is_used_again_if_a_page_is_left_behind_it(memory, monkeypatch):
     assert memory.allocate(2 * PAGE) == items[1]
     memory.free(items[0])
     assert memory.allocate(1) == items[0]
+
+
+def test_freed_addresses_wait_until_the_fresh_ones_are_handed_out(memory, monkeypatch):
+    monkeypatch.setattr("phasebit.runtime.mapped_memory.FRESH", 5 * PAGE)
+    first = memory.allocate(1)
+    memory.free(first)
+    second = memory.allocate(1)  # with the page behind it, the last of those
+    memory.free(second)
+    assert (first, second) == (BASE + PAGE, BASE + 3 * PAGE)
+    assert memory.allocate(1) == first
+
+
+def test_the_sizes_of_a_usual_memory():
+    made = DeviceMemory()
+    assert (made.base, made.span, made.total) == (0x7000_0000_0000, 1 << 36, 1 << 32)
+    assert (mapped_memory.FRESH, PAGE) == (1 << 30, 4096)
+    made.close()
+
+
+@pytest.mark.parametrize("pages", [2, 3, 5])
+def test_any_number_of_pages_has_the_count_of_launches_behind_it(pages):
+    made = DeviceMemory(total=PAGE, span=pages * PAGE)
+    made.finished = 7
+    assert os.pread(made.fd, 8, pages * PAGE) == struct.pack("<Q", 7)
+    assert os.fstat(made.fd).st_size == (pages + 1) * PAGE and not made.bytes.any()
+    made.close()
+    with pytest.raises(OSError):
+        os.fstat(made.fd)
 
 
 def test_only_what_begins_there_is_freed(memory):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from phasebit.emulator.findings import Call, Finding, Place, say
-from phasebit.runtime import server
+from phasebit.runtime import fatbin, server
 from phasebit.runtime.backend import KernelFacts, Launch, ModuleError, Outcome
 from phasebit.runtime.in_process import Runs
 from phasebit.runtime.mapped_memory import BASE, SPAN, DeviceMemory
@@ -20,6 +20,7 @@ from phasebit.runtime.report import ForPeople
 from phasebit.runtime.server import ALL_STREAMS, Device, _extent
 
 from .fake import FakeBackend, FakeModule
+from .test_program_files import entry, fat
 
 PTX = b"""
 .version 8.0
@@ -119,6 +120,9 @@ def test_text_is_for_the_device_that_there_is_and_not_for_one_that_is_older(made
     half.post(Op.MODULE, 8, blob=PTX.replace(b"sm_80", b"sm_100"))
     assert half.ask(Op.ATTRIBUTE, 75) == (0, (10,)) and half.ask(Op.ATTRIBUTE, 76) == (0, (0,))
     half.post(Op.MODULE, 9, blob=PTX)
+    assert half.ask(Op.ATTRIBUTE, 75) == (0, (10,))
+    others = fat(entry(0, 110, b"x"), entry(2, 120, b"x"), entry(fatbin.PTX, 100, b"x"))
+    half.post(Op.MODULE, 10, blob=others)  # only text is for whichever device there is
     assert half.ask(Op.ATTRIBUTE, 75) == (0, (10,))
     asked = made(capability=86)
     asked.post(Op.MODULE, 8, blob=PTX.replace(b"sm_80", b"sm_75"))
@@ -555,7 +559,8 @@ def test_when_the_program_is_gone_only_what_was_refused_is_heard(made: Made) -> 
 
 def test_a_device_is_busy_while_it_does_what_may_be_left(made: Made) -> None:
     half, busy = made(), []
-    assert not half.device.busy
+    assert not Device(FakeBackend(), half.memory).busy
+    half.post(Op.MODULE, MODULE, blob=PTX)
     for op in (Op.MEMORY_INFO, Op.ASKED):
         half.device._handlers[op] = lambda call: busy.append(half.device.busy)
         half.device.handle(op, (1,), b"")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from phasebit import files, measure
+from phasebit import draw, files, measure
 from phasebit.chapters.asynchronous_copies import exercises
 from phasebit.chapters.asynchronous_copies import record as benchmark
 from phasebit.launching import ring_timeline
@@ -122,27 +122,34 @@ def instructions(source: str) -> int:
     return round(executed / warps / tiles)
 
 
-def rings(recorded: dict[str, Any]) -> measure.Table:
-    """Nanoseconds a tile of the rings with some numbers of slots, one block."""
+def rings(recorded: dict[str, Any]) -> draw.Picture:
+    """Nanoseconds a tile of the rings with some numbers of slots, one block, from memory.
+
+    Prints those of two kernels that have no curve, or no such point on it, from L2 as well.
+    """
     kernels = {"groups": "groups", "pipeline": "cuda::pipeline", "mbarrier": "a producer warp"}
     times = {
-        (row["kernel"], row["stages"]): " / ".join(
-            f"{_tile(row[state], row['tiles']):.0f}" for state in ("warm_us", "flushed_us")
-        )
+        (row["kernel"], row["stages"]): [
+            _tile(row[state], row["tiles"]) for state in ("warm_us", "flushed_us")
+        ]
         for row in recorded["rows"]
         if row["blocks"] == 1
     }
     slots = (1, 2, 4, 8)
-    rows = [
-        (name, *(times[kernel, number] for number in slots)) for kernel, name in kernels.items()
-    ]
-    print(f"through registers, one slot: {times['loads', 1]}")
-    print(f"groups, three slots:         {times['groups', 3]}")
-    return measure.Table(
-        ("ring", *(f"{number} slot{'s' * (number > 1)}" for number in slots)),
-        tuple(rows),
-        f"{measure.source(recorded)}; ns a tile, one block, from L2 / from memory",
-    )
+    print("ns a tile                  from L2  from memory")
+    for what, kernel, number in (
+        ("registers, one slot", "loads", 1),
+        ("groups, one slot", "groups", 1),
+        ("groups, three slots", "groups", 3),
+    ):
+        cached, memory = times[kernel, number]
+        print(f"{what:<25} {cached:>8.0f} {memory:>12.0f}")
+    return draw.curves(
+        list(slots),
+        {name: [times[kernel, each][1] for each in slots] for kernel, name in kernels.items()},
+        x_label="slots", y_label="ns a tile", show=lambda value: f"{float(value):.0f}",
+        title=f"One block, from memory, {measure.source(recorded)}",
+    )  # fmt: skip
 
 
 def _tile(times_us: list[float], tiles: int) -> float:
@@ -150,27 +157,29 @@ def _tile(times_us: list[float], tiles: int) -> float:
     return measure.summary(times_us).median / tiles * 1e3
 
 
-def matrix_rings(waits: dict[str, Any], inside: dict[str, Any]) -> measure.Table:
+def matrix_rings(waits: dict[str, Any], inside: dict[str, Any]) -> draw.Picture:
     """The rings of *Double buffering with barriers* whose producers do not wait, beside its b.
 
     ``waits``: the record in which b and c with one slot to three take turns.
     """
-    rows = []
-    for kernel, name in (("b", "b: threads carry"), ("c", "c: copies")):
+    rows = {}
+    kinds = {"warm": "warm_us", "flushed": "flushed_us"}
+    for kernel, name in (("b", "b, threads carry"), ("c", "c, copies")):
         for slots in (1, 2, 3):
-            times = waits["times"][f"{kernel}, {slots} slot{'s' * (slots > 1)}"]
-            medians = (measure.summary(times[kind]).median for kind in ("warm_us", "flushed_us"))
-            rows.append((name, str(slots), "256", *(f"{each:.1f}" for each in medians)))
+            count = f"{slots} slot{'s' * (slots > 1)}"
+            times = waits["times"][f"{kernel}, {count}"]
+            rows[f"{name}: {count}"] = {
+                kind: measure.summary(times[key]).median for kind, key in kinds.items()
+            }
     for point in inside["sweep"]:
         slots, producers = (point["constants"].get(name, "") for name in ("SLOTS", "PRODUCERS"))
-        times = f"{point['warm_us']:.1f}", f"{point['flushed_us']:.1f}"
+        times = {kind: point[key] for kind, key in kinds.items()}
         if point["kernel"] == "c_async_copies" and slots == 6:
-            rows.append(("c: copies", str(slots), "256", *times))
+            rows[f"c, copies: {slots} slots"] = times
         elif point["kernel"] == "d_few_arrivals":
-            rows.append(("d: copies, few arrivals", "6", str(producers), *times))
-    return measure.Table(
-        ("ring", "slots", "producer threads", "warm, µs", "flushed, µs"),
-        tuple(rows),
-        f"one slot to three by turns, {measure.source(waits)}; six a process each, "
-        f"{inside['date']}",
-    )
+            rows[f"d, {producers} producers: 6 slots"] = times
+    return draw.dots(
+        rows, x_label="µs", show=lambda value: f"{float(value):.1f}",
+        title=f"b, c with 1 to 3 slots by turns, {measure.source(waits)}; "
+        f"6 slots a process each, {inside['date']}",
+    )  # fmt: skip

@@ -15,7 +15,7 @@ from phasebit.chapters.chain import rates
 from phasebit.pipeline.tasks import Task, spans
 
 if TYPE_CHECKING:
-    from phasebit.measure import Table
+    from phasebit.draw import Picture
 
 Name = tuple[int, int]
 """A worker, and the number of its job."""
@@ -76,18 +76,17 @@ def per_tile(
     raise ValueError(f"{tiles} tiles do not repeat: give more")
 
 
-def table(*depths: int) -> Table:
-    """Clocks a tile with one slot for answers and with two, by k, C in f32 and in bf16."""
-    from phasebit.measure import Table
+def picture(*depths: int) -> Picture:
+    """How much longer a tile takes with one slot for answers than with two, by k and type of C."""
+    from phasebit.draw import curves
 
-    kinds = {"f32": 4, "bf16": 2}
-    rows = tuple(
-        (str(k), *(f"{float(per_tile(k, slots, out_bytes=size)):.0f}"
-                   for size in kinds.values() for slots in (1, 2)))
-        for k in depths
-    )  # fmt: skip
-    heads = [f"{kind}, {slots}" for kind in kinds for slots in ("one slot", "two slots")]
-    return Table(
-        ("k", *heads), rows,
-        "clocks a tile, a block alone; an answer comes 1000 clocks after it was asked for",
-    )  # fmt: skip
+    longer = {
+        f"C in {kind}": [
+            float(per_tile(k, 1, out_bytes=size) / per_tile(k, 2, out_bytes=size)) for k in depths
+        ]
+        for kind, size in {"f32": 4, "bf16": 2}.items()
+    }
+    return curves(
+        list(depths), longer, x_label="k", y_label="clocks a tile, one slot over two", evenly=True,
+        title="A block alone; an answer comes 1000 clocks after it was asked for",
+    )

@@ -15,7 +15,7 @@ from phasebit import files
 from phasebit.chapters.chain import kernels
 
 if TYPE_CHECKING:
-    from phasebit.measure import Table
+    from phasebit.draw import Picture
 
 RECORD = "left_out_findings.json"
 SHAPE = (257, 232, 72)
@@ -107,19 +107,16 @@ def recorded() -> dict[str, Any]:
     return found
 
 
-def table() -> Table:
-    """The record by what was found: of how many calls, and what became of the result."""
-    from phasebit.measure import Table
+def picture() -> Picture:
+    """The record by what was found: of so many calls, the result is right without so many."""
+    from phasebit import draw
 
-    kinds: dict[str, list[dict[str, Any]]] = {}
+    kinds: dict[str, list[bool]] = {}
     for row in recorded()["rows"]:
-        kinds.setdefault(row["kind"] or "nothing", []).append(row)
-    rows = []
-    for kind, some in sorted(kinds.items(), key=lambda item: (item[0] == "nothing", -len(item[1]))):
-        ended = [sum(row["exact"] is exact for row in some) for exact in (True, False, None)]
-        name = re.sub(r"^ptx::", "", some[0]["call"]).partition("(")[0]
-        rows.append((kind, str(len(some)), *map(str, ended), f"{name} in {some[0]['role']}"))
-    return Table(
-        ("found", "calls", "right", "wrong", "no result", "the first of them"), tuple(rows),
-        "with copies and products as late as they may be",
+        kinds.setdefault(row["kind"] or "nothing", []).append(row["exact"] is True)
+    order = sorted(kinds.items(), key=lambda item: (item[0] == "nothing", -len(item[1])))
+    return draw.bars(
+        {kind: sum(right) for kind, right in order}, of={kind: len(some) for kind, some in order},
+        hues={"nothing": "red"}, x_label="calls left out; dark: the result is right all the same",
+        title="What the emulator finds",
     )  # fmt: skip

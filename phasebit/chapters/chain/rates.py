@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from phasebit.chapters.chain.model import Chain, Ring, Role
+from phasebit.chapters.chain.model import KINDS, Chain, Ring, Role
 
 if TYPE_CHECKING:
-    from phasebit.measure import Table
+    from phasebit.timeline import Timeline
 
 OPERATIONS, SHARED_BYTES = 8192, 128
 """Of a multiprocessor in a clock: of its tensor core in bf16, and of its shared memory."""
@@ -67,22 +67,36 @@ def gemm(
     )
 
 
-def moved(chains: Mapping[str, Chain]) -> Table:
-    """What each role of these chains takes of its shared memory for a tile, and what a tile takes.
+def moved(chains: Mapping[str, Chain]) -> Timeline:
+    """For how many clocks each role of these chains takes its shared memory in a tile.
 
-    All in clocks. A memory that is as fast as anybody wants takes none.
+    Under each chain stands what its products take of the tensor core. Raises ``ValueError`` for a
+    memory that is as fast as anybody wants.
     """
-    from phasebit.measure import Table
+    from phasebit.timeline import Span, Timeline
 
-    clocks = [
-        {role.name: role.jobs * role.shared / (chain.shared_a_clock or 1) for role in chain.roles}
-        for chain in chains.values()
-    ]
-    rows = [(name, *(f"{each[name]:.0f}" for each in clocks)) for name in clocks[0]]
-    rows.append(("together", *(f"{sum(each.values()):.0f}" for each in clocks)))
-    rows.append(("a tile takes", *(f"{float(each.per_tile()):.0f}" for each in chains.values())))
-    rows.append(("the pace is set by", *(each.binds() for each in chains.values())))
-    return Table(
-        ("", *chains), tuple(rows),
-        f"clocks a tile; shared memory moves {SHARED_BYTES} bytes a clock; a run of the model",
+    kinds = dict(zip((role.name for role in next(iter(chains.values())).roles), KINDS, strict=True))
+    spans, rows = [], []
+    for name, chain in chains.items():
+        if not chain.shared_a_clock:
+            raise ValueError(f"{name}: its shared memory takes no time")
+        memory, products = f"{name}: shared memory", f"{name}: products"
+        rows += [memory, products]
+        now = 0.0
+        for role in chain.roles:
+            clocks = role.jobs * role.shared / chain.shared_a_clock
+            if clocks:
+                spans.append(Span(memory, now, now + clocks, kinds[role.name], f"{clocks:.0f}"))
+                now += clocks
+            if role.name == "tensor core":
+                whole = role.jobs * role.clocks
+                spans.append(Span(products, 0, whole, "hand-off", f"{whole:.0f}"))
+    used = {span.kind for span in spans}
+    said = {"tensor core": "products read", "copies": "copies write", "epilogue": "epilogue writes",
+            "stores": "stores read"}  # fmt: skip
+    legend = {kind: said[name] for name, kind in kinds.items() if kind in used}
+    return Timeline(
+        rows, spans, unit="clock",
+        title=f"What a tile takes; shared memory moves {SHARED_BYTES} bytes a clock: the model",
+        legend=legend | {"hand-off": "products take"},
     )  # fmt: skip

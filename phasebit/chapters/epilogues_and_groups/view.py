@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
@@ -41,28 +41,28 @@ def bytes_moved(run: Run) -> tuple[int, int]:
     return counted.get("bytes.global.load", 0), counted.get("bytes.global.store", 0)
 
 
-def compared(together: Run, apart: Sequence[Run], steps: Sequence[str], result: int) -> Table:
-    """Fused, ``together``, against a kernel for each step.
+def compared(together: Run, apart: Sequence[Run], steps: Sequence[str], result: int) -> Picture:
+    """Fused, ``together``, against a product and a kernel for each of ``steps``: KiB moved.
 
-    ``result``: bytes that the copy engine stores of C. Prints which of the two executes fewer
+    ``result``: bytes that the copy engine stores of D. Prints which of the two executes fewer
     instructions.
     """
-    rows: list[tuple[str, ...]] = []
-    total = [0, 0, 0]
-    for name, run in zip(("product", *steps), apart, strict=True):
-        load, store = bytes_moved(run)
-        store += result if name == "product" else 0
-        executed = run.counters["smsp__inst_executed.sum"]
-        total = [a + b for a, b in zip(total, (load, store, executed), strict=True)]
-        rows.append((name, f"{load:,}", f"{store:,}"))
-    load, store = bytes_moved(together)
-    rows.append(("all apart", *(f"{x:,}" for x in total[:2])))
-    rows.append(("fused", f"{load:,}", f"{store + result:,}"))
-    fewer = together.counters["smsp__inst_executed.sum"] < total[2]
+    from phasebit.draw import bars
+
+    moved = {
+        f"{len(steps) + 1} kernels": [bytes_moved(run) for run in apart],
+        "fused": [bytes_moved(together)],
+    }
+    asked: dict[str, float] = {}
+    for name, each in moved.items():
+        asked[f"{name}: read by threads"] = sum(load for load, _ in each) / 1024
+        asked[f"{name}: written"] = (sum(store for _, store in each) + result) / 1024
+    executed = [run.counters["smsp__inst_executed.sum"] for run in apart]
+    fewer = together.counters["smsp__inst_executed.sum"] < sum(executed)
     print(f"fewer instructions: {'fused' if fewer else 'apart'}")
-    return Table(
-        ("kernel", "bytes read by threads", "bytes written"), tuple(rows),
-        "counted by the emulator; boxes of A and B, the same in both, are not in it",
+    return bars(
+        asked, x_label="KiB", hues={name: "orange" for name in asked if "fused" in name},
+        title="Counted by the emulator, but for boxes of A and B, which are the same in both",
     )  # fmt: skip
 
 
@@ -124,20 +124,30 @@ def rates(recorded: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def fusing(recorded: dict[str, Any]) -> Table:
-    """Each chain fused, in one kernel behind cuBLAS, in torch's kernels, and by cuBLASLt."""
-    rows = []
+def fusing(recorded: dict[str, Any]) -> Picture:
+    """Each chain fused, by torch's kernels and by cuBLASLt, over cuBLAS and one kernel."""
+    return _over_one_kernel(recorded, {"fused": "fused", "cuBLAS, then torch's": "apart"})
+
+
+def _over_one_kernel(recorded: dict[str, Any], ways: Mapping[str, str]) -> Picture:
+    """Times over cuBLAS and one kernel behind it, or without steps over cuBLAS alone."""
+    from phasebit.draw import dots
+
+    rows: dict[str, dict[str, float]] = {}
     for row in recorded["epilogues"]:
         for chain in benchmark.CHAINS:
-            ways = [f"{chain}, {way}" for way in ("fused", "then one kernel", "apart")]
-            if chain == benchmark.PLAIN:
-                ways[1:] = [benchmark.CUBLAS, ""]
-            ways.append(benchmark.CUBLASLT if chain == benchmark.SHORT else "")
-            cells = (f"{microseconds(row, way):,.1f}" if way else "" for way in ways)
-            rows.append((" × ".join(map(str, row["shape"])), chain, *cells))
-    return Table(
-        ("M × N × K", "epilogue", "fused, µs", "cuBLAS, then one kernel", "cuBLAS, then torch's",
-         "cuBLASLt"), tuple(rows), measure.source(recorded),
+            plain = chain == benchmark.PLAIN
+            one = microseconds(row, benchmark.CUBLAS if plain else f"{chain}, then one kernel")
+            names = {name: f"{chain}, {way}" for name, way in ways.items()}
+            if chain == benchmark.SHORT:
+                names["cuBLASLt, fused"] = benchmark.CUBLASLT
+            rows[f"{' × '.join(map(str, row['shape']))}: {chain}"] = {
+                name: microseconds(row, way) / one
+                for name, way in names.items() if way in row["times"]
+            }  # fmt: skip
+    return dots(
+        rows, line=1, x_label="time / that of cuBLAS and one kernel, or without steps of cuBLAS",
+        title=f"Left of 1: faster; {measure.source(recorded)}",
     )  # fmt: skip
 
 
@@ -291,12 +301,11 @@ def moved(rows: int, n: int, k: int, groups: int) -> int:
     return 2 * (groups * n * k + rows * (n + k))
 
 
-CONTENDERS = (benchmark.GROUPED, benchmark.TORCHS, benchmark.LOOP,
-              fetching.ONE, fetching.ONE_CUBLAS)  # fmt: skip
+CONTENDERS = benchmark.GROUPED, fetching.ONE, fetching.ONE_CUBLAS
 
 
 def experts(recorded: dict[str, Any]) -> Table:
-    """Grouped, by loops, and one product of as many rows with one matrix of weights."""
+    """Grouped, and one product of as many rows with one matrix of weights."""
     rows = []
     for row in recorded["groups"]:
         sizes = row["sizes"]
@@ -315,7 +324,7 @@ def experts(recorded: dict[str, Any]) -> Table:
 
 
 def experts_drawn(recorded: dict[str, Any]) -> Picture:
-    """:func:`experts` as curves over the rows, without the products that have one matrix."""
+    """Grouped, by torch's kernel and by a loop, over the rows."""
     from phasebit.draw import curves
 
     return curves(
@@ -341,24 +350,28 @@ def tiles_of_groups(recorded: dict[str, Any]) -> Table:
 
 # -- what is fetched while the products run ------------------------------------------
 
-FETCHED_WAYS = fetching.FIRST, fetching.TURNS, fetching.SHARED, "then one kernel"
+FETCHED_WAYS = fetching.FIRST, fetching.TURNS, fetching.SHARED
 
 
-def fetched(recorded: dict[str, Any]) -> Table:
-    """Each chain: by the first kernel, by the fetching one in both orders, and by the vendor."""
-    rows = []
+def fetched(recorded: dict[str, Any]) -> Picture:
+    """Each chain by the first kernel and by the fetching one, over cuBLAS and one kernel.
+
+    Prints by how much cuBLASLt leads, and how much of that the products do without any step.
+    """
     for row in recorded["epilogues"]:
-        for chain in benchmark.CHAINS:
-            ways = [f"{chain}, {way}" for way in FETCHED_WAYS]
-            ways.append(benchmark.CUBLASLT if chain == benchmark.SHORT else "")
-            if chain == benchmark.PLAIN:
-                ways[-2:] = [benchmark.CUBLAS, ""]
-            cells = (f"{microseconds(row, way):,.1f}" if way else "" for way in ways)
-            rows.append((" × ".join(map(str, row["shape"])), chain, *cells))
-    return Table(
-        ("M × N × K", "epilogue", "fused, µs", *FETCHED_WAYS[1:3], "cuBLAS, then one kernel",
-         "cuBLASLt"), tuple(rows), measure.source(recorded),
-    )  # fmt: skip
+        ours = {
+            chain: min(microseconds(row, f"{chain}, {way}") for way in FETCHED_WAYS[1:])
+            for chain in (benchmark.SHORT, benchmark.PLAIN)
+        }
+        lead = ours[benchmark.SHORT] - microseconds(row, benchmark.CUBLASLT)
+        product = ours[benchmark.PLAIN] - microseconds(row, benchmark.CUBLAS)
+        said = [f"{abs(us):.1f} µs {'ahead' if us > 0 else 'behind'}" for us in (lead, product)]
+        print(f"{' × '.join(map(str, row['shape']))}: cuBLASLt is {said[0]} with three steps, "
+              f"cuBLAS {said[1]} without any")  # fmt: skip
+    return _over_one_kernel(recorded, {
+        way if way == "fused" else f"fetched, {way}": each
+        for each, way in zip(FETCHED_WAYS, ("fused", "by turns", "together"), strict=True)
+    })  # fmt: skip
 
 
 def taken_back(recorded: dict[str, Any]) -> Picture:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from tensor_layouts import Layout, Swizzle, compose
 
-from phasebit import files, toolchain
+from phasebit import files, measure, toolchain
+from phasebit.chapters.layouts import packed_tables
 from phasebit.chapters.layouts import view as layouts
+from phasebit.chapters.layouts.layouts_interleaved import ANEW, COPY, PACKED
 from phasebit.emulator import EmulatorError, fragments
 from phasebit.exercises.judge import NotAnswered, Wrong, ask, judged, shown, whole
 from phasebit.launching.launch import compile as compile_cuda
@@ -173,6 +175,41 @@ def why_not(bits: int, base: int, shift: int, row_bytes: int) -> str:
         if waves > 1:
             return f"eight neighbours, from chunk {line} on, take {waves} wavefronts"
     return ""
+
+
+@judged
+def pays(answer: Callable[[float, float, float], int]) -> str:
+    """``answer(in_place, from_tiles, copy)``: from how many products on packing A once pays.
+
+    Times in µs, of one product and of the copy. The least number with which the copy and all
+    products from tiles take less than all products in place; 0 where no number does.
+    """
+    took_all = packed_tables.interleaved(measure.read("layouts_interleaved"))
+    cases = {f"{s} interleaved, N = {n}": (took[ANEW], took[PACKED] - took[COPY], took[COPY])
+             for (s, n), took in took_all.items()}  # fmt: skip
+    draw = random.Random(10)
+    for even in range(1, 20):  # products with which it breaks even
+        place, gain = draw.randint(50, 90), draw.randint(1, 9)
+        cases[f"invented times, {even}"] = (float(place), float(place - gain), float(gain * even))
+    cases |= {"tiles as slow as in place": (50.0, 50.0, 10.0), "slower": (50.0, 60.0, 10.0)}
+    told: dict[str, int] = {}
+    for name, (in_place, from_tiles, copy) in cases.items():
+        given = ask(answer, in_place, from_tiles, copy)
+        each = in_place - from_tiles
+        right = int(copy // each) + 1 if each > 0 else 0
+        if not whole(given) or given != right:
+            raise Wrong(
+                f"{name}: in place {in_place:.1f} µs, from tiles {from_tiles:.1f}, copy {copy:.1f}:"
+                f" {f'it pays from {right} products on' if right else 'it never pays'}, "
+                f"not {shown(given)}"
+            )
+        told[name] = right
+    dense = [told[f"1 interleaved, N = {n}"] for s, n in took_all if s == 1]
+    never = [name for name in list(told)[: len(took_all)] if not told[name]]
+    return (
+        f"{len(took_all)} measured cases: a dense A from {min(dense)} to {max(dense)} products on; "
+        f"never: {'; '.join(never)}"
+    )
 
 
 _GLOBAL = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"

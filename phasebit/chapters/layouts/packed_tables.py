@@ -14,14 +14,13 @@ from phasebit.draw import Picture
 Record = dict[str, Any]
 _NAMED = {
     layouts_controls.IN_PLACE: "in place, first loop",
-    layouts_controls.SAME: "in place, loop written anew",
+    layouts_controls.SAME: "in place, second loop",
     "no conflicts": "… and no conflicts",
     "no limits": "… and no limits",
     "no limits, a pointer": "… and no limits, no address",
     "16 bytes": "… and 16 bytes at a time",
     "16 bytes, no conflicts, no limits, a pointer": "… and all four",
     layouts_controls.PACKED: "from tiles",
-    "packed, 4 bytes, limits, addresses": "from tiles, with limits and addresses, 4 bytes",
 }
 """Ways that the chapter's table has, and what it calls them; the record has their mixtures too."""
 TOGETHER = COLUMNS = (1, 2, 4, 8, 16)
@@ -50,7 +49,7 @@ def sectors() -> Picture:
         print(f"bank conflicts when a tile is stored: in place {in_place}, from tiles {packed}")
     return draw.curves(
         columns, ratio, x_label="columns of blocks, 128 wide", evenly=True,
-        y_label="sectors with copy / in place",
+        line=1, y_label="sectors with copy / in place",
         title="Sectors for A on the emulator: below 1 packing moves less",
     )  # fmt: skip
 
@@ -92,7 +91,7 @@ def counted(record: Record) -> measure.Table:
 
 
 def brought(controls: Record, record: Record) -> measure.Table:
-    """Ways to bring a tile of a dense A; prints what the rewritten loop saves of the gain.
+    """Ways to bring a tile of a dense A; prints what the second loop saves of the gain.
 
     ``record``: the one with the time of the copy.
     """
@@ -109,7 +108,7 @@ def brought(controls: Record, record: Record) -> measure.Table:
     ]  # fmt: skip
     m, n, k = controls["shape"]
     gain, by_loop = took[way.IN_PLACE] - took[way.PACKED], took[way.IN_PLACE] - took[way.SAME]
-    print(f"tiles save {gain:.0f} µs; the loop written anew saves {by_loop:.0f} of them")
+    print(f"tiles save {gain:.0f} µs; the second loop saves {by_loop:.0f} of them")
     copy = interleaved(record)[1, n]["copy"]
     saved = took[way.SAME] - took[way.PACKED]
     print(f"beside it tiles save {saved:.0f} µs; the copy takes {copy:.0f}")
@@ -121,7 +120,7 @@ def brought(controls: Record, record: Record) -> measure.Table:
 
 
 def when_it_pays(record: Record) -> Picture:
-    """Time with the copy over time in place, with the loop written anew; prints a rule's verdicts.
+    """Time with the copy over time in place, with the second loop; prints a rule's verdicts.
 
     The rule has one price and one gain for each interleaving. They are taken from the most columns,
     which do not count among the cases.
@@ -143,28 +142,37 @@ def when_it_pays(record: Record) -> Picture:
           f"cases; never to pack, in {never}")  # fmt: skip
     return draw.curves(
         COLUMNS, ratio, x_label="columns of blocks, 128 wide; below 1 packing pays", evenly=True,
-        from_zero=False, y_label="time with copy / in place",
-        title=f"Packing A, with its copy, beside the better loop, {measure.source(record)}",
+        from_zero=False, line=1, y_label="time with copy / in place",
+        title=f"Packing A, with its copy, beside the second loop, {measure.source(record)}",
     )  # fmt: skip
 
 
-def slower(record: Record, n: int = 1024) -> None:
-    """Print how much slower each interleaving is than a dense A: both loops, and from tiles."""
-    took_all = interleaved(record)
+def slower(record: Record, n: int = 1024) -> Picture:
+    """Times over those of a dense A: both loops in place, and from tiles; prints the two largest.
 
-    def more(s: int, way: str) -> str:
+    The time of the copy is not in that from tiles.
+    """
+    took_all = interleaved(record)
+    ways = {"in place, first loop": FIRST, "in place, second loop": ANEW, "from tiles": PACKED}
+
+    def beside_dense(s: int, way: str) -> float:
         mine, dense = (took[way] - (took[COPY] if way == PACKED else 0)
                        for took in (took_all[s, n], took_all[1, n]))  # fmt: skip
-        return f"{mine / dense - 1:5.1%}"
+        return mine / dense
 
-    print(f"N = {n}, slower than a dense A:")
-    for s in TOGETHER[1:]:
-        print(f"{s:2} interleaved: in place {more(s, FIRST)} (first loop), {more(s, ANEW)} "
-              f"(loop written anew); from tiles {more(s, PACKED)}")  # fmt: skip
+    for s in TOGETHER[-2:]:
+        more = (f"{beside_dense(s, way) - 1:.1%} {name}" for name, way in ways.items())
+        print(f"{s:2} interleaved, slower than a dense A:", "; ".join(more))
+    return draw.curves(
+        TOGETHER, {name: [beside_dense(s, way) for s in TOGETHER] for name, way in ways.items()},
+        x_label="interleaved", evenly=True, from_zero=False, line=1,
+        y_label="time / that of a dense A",
+        title=f"Products with N = {n}, {measure.source(record)}",
+    )  # fmt: skip
 
 
 def beside_the_vendor(record: Record) -> Picture:
-    """cuBLAS and its copy over our better loop in place; prints where that wins, and the copies."""
+    """cuBLAS and its copy over our second loop in place; prints where that wins, and the copies."""
     took_all = interleaved(record)
     ratio = {f"N = {128 * n}": [took_all[s, 128 * n][VENDOR] / took_all[s, 128 * n][ANEW]
                                 for s in TOGETHER] for n in COLUMNS}  # fmt: skip
@@ -180,15 +188,15 @@ def beside_the_vendor(record: Record) -> Picture:
         print(f"{s:2} interleaved, N = {most}: torch's copy {copy:.0f} µs, ours {took[COPY]:.0f}")
     return draw.curves(
         TOGETHER, ratio, x_label="interleaved; above 1 in place is faster", evenly=True,
-        y_label="time of cuBLAS / in place",
+        line=1, y_label="time of cuBLAS / in place",
         title=f"cuBLAS in f32, with its copy, {measure.source(record)}",
     )  # fmt: skip
 
 
 def rows_far_apart(record: Record) -> None:
-    """Print the times of one product whose rows lie at several distances: least and most."""
+    """Print the times of one product whose A lies in several ways: least and most."""
     took = {entry["name"]: _medians(entry) for entry in record["alone"]}
     print(f"{measure.source(record)}; A of 2048 × 1024 as", ", ".join(took))
-    for way in (PACKED, VENDOR):
+    for way, told in {"strided": "in place, first loop", PACKED: PACKED, VENDOR: VENDOR}.items():
         times = [each[way] for each in took.values()]
-        print(f"{way:>15}: {min(times):.0f} to {max(times):.0f} µs")
+        print(f"{told:>20}: {min(times):.0f} to {max(times):.0f} µs")

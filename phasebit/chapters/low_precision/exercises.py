@@ -29,20 +29,66 @@ def scale_at(answer: Callable[[int], tuple[int, int]]) -> str:
     return agree(answer, cases(), lambda byte: f"byte {byte}", "bytes")
 
 
+SLIPS = {
+    1: ("from.a_scales[step]", "from.a_scales[0]"),
+    2: ("(size_t(blockIdx.y) * slices + slice)", "(size_t(blockIdx.y) * slices)"),
+    3: ("(size_t(blockIdx.y) * slices + slice)", "size_t(slice)"),
+    4: ("a_scales + SCALES * step, b_scales + SCALES * step",
+        "b_scales + SCALES * step, a_scales + SCALES * step"),
+}  # fmt: skip
+"""Slips in the kernel that break no rule: words of its text, and others."""
+
+TESTS = {
+    "a": ("2", "1"),
+    "b": ("1 + row % 2", "1 + row % 2"),
+    "c": ("1 + block % 2", "1"),
+    "d": ("1 + block // 4 % 2", "1"),
+    "e": ("1 + row // 128", "1"),
+    "f": ("1 + row % 2", "1"),
+}
+"""The scales of A and those of B in some tests of the kernel, by row and block of 16 numbers."""
+
+ROWS, BLOCKS = 256, 32
+"""Of A and of B in these tests: two tiles of rows, two slices."""
+
+
+def scales_of(said: str | Callable[[int, int], int]) -> Any:
+    """The scales of a matrix in one of :data:`TESTS`, or as a function says: (ROWS, BLOCKS)."""
+    found = np.empty((ROWS, BLOCKS), np.int8)
+    for row, block in np.ndindex(ROWS, BLOCKS):
+        names = {"row": row, "block": block}
+        found[row, block] = eval(said, {}, names) if isinstance(said, str) else said(row, block)
+    return found
+
+
+def seen_by(a: Any, b: Any) -> list[int]:
+    """The :data:`SLIPS` that change a factor of the product, by the scales of A and B."""
+    blocks, rows = np.arange(BLOCKS), np.arange(ROWS)
+    slipped = a[:, blocks // 16 * 16 + blocks % 4], a[:, blocks % 16], a[rows % 128]
+    factors = a[:, None] * b
+    changed = [not np.array_equal(one[:, None] * b, factors) for one in slipped]
+    tiles = [each.reshape(2, 1, 128, BLOCKS) for each in (a, b)]
+    of_a, of_b = tiles[0], tiles[1].swapaxes(0, 1)  # every tile of A with every tile of B
+    exchanged = of_b[..., :, None, :] * of_a[..., None, :, :]
+    rightly = of_a[..., :, None, :] * of_b[..., None, :, :]
+    changed.append(not np.array_equal(exchanged, rightly))
+    return [slip for slip, seen in enumerate(changed, 1) if seen]
+
+
 @judged
-def scales_of(answer: Callable[[int, int], tuple[int, int]]) -> str:
-    """``answer(per_row, step)``: atom and scale factor id for an instruction of a slice."""
-
-    def cases() -> Iterator[Case]:
-        every = [(per_row, step) for per_row in (1, 2, 4) for step in range(16)]
-        random.Random(240).shuffle(every)
-        for per_row, step in every:
-            yield (per_row, step), divmod(per_row * step, 4)
-
-    return agree(
-        answer, cases(), lambda per_row, step: f"{per_row} scales a row, instruction {step}",
-        "instructions",
-    )  # fmt: skip
+def tests(seen: dict[str, list[int]], own: Callable[[int, int], int]) -> str:
+    """Which slips each of :data:`TESTS` sees; ``own(row, block)``: scales of A that see all."""
+    if not isinstance(seen, dict) or set(seen) != set(TESTS):
+        raise Wrong(f"{shown(seen)}: give a list of slips for each of {', '.join(TESTS)}")
+    for name, (of_a, of_b) in TESTS.items():
+        if sorted(seen[name]) != seen_by(scales_of(of_a), scales_of(of_b)):
+            raise Wrong(f"test {name} does not see just these slips: {shown(seen[name])}")
+    mine = scales_of(lambda row, block: ask(own, row, block))
+    if not set(mine.ravel()) <= {1, 2}:
+        raise Wrong("your own scales: each is to be 1 or 2")
+    if missed := sorted(set(SLIPS) - set(seen_by(mine, np.ones_like(mine)))):
+        raise Wrong(f"your own test does not see slip {missed[0]}")
+    return f"{len(TESTS)} tests and yours"
 
 
 @judged
@@ -125,4 +171,4 @@ def multiply(answer: str) -> str:
     return f"{len(runs)} runs, no finding"
 
 
-__all__ = ["block", "multiply", "pieces", "scale_at", "scales_of", "with_multiply"]
+__all__ = ["block", "multiply", "pieces", "scale_at", "tests", "with_multiply"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Callable, Iterator
 
@@ -32,6 +33,41 @@ def sum_after(answer: Callable[[int, int], float]) -> str:
             yield (n, s), float(out.view(np.float32)[0, 0])
 
     return agree(answer, cases(), lambda n, s: f"{n} products with s = {s}", "sums")
+
+
+@judged
+def mask(answer: Callable[[list[int]], list[int]]) -> str:
+    """``answer(lanes)``: the four registers of disable-output-lane that leave these lanes alone.
+
+    The emulator makes a product into a sum of ones, with what the answer gives.
+    """
+    import numpy as np
+
+    from phasebit.launching import one_product
+
+    kernel = files.kernel("one_thread_multiplies/described")
+    ones = np.eye(1, 16).repeat(128, axis=0)
+    tiles = one_product.tile(ones, "f16"), one_product.tile(ones[:64], "f16")
+    draw = random.Random(220)
+    kept = [[0], [31, 32], list(range(40, 100)), [127], *(draw.sample(range(128), 9) for _ in "ab")]
+    for lanes in kept:
+        got = ask(answer, list(lanes))
+        try:
+            words = [operator.index(word) for word in got]
+        except TypeError:
+            raise Wrong(f"it gives {shown(got)}: give four whole numbers") from None
+        if len(words) != 4 or not all(0 <= word < 1 << 32 for word in words):
+            raise Wrong(f"it gives {shown(got)}: give four numbers of 32 bits")
+        moves = "".join(f" mov.b32 m{i}, {word};" for i, word in enumerate(words))
+        text = replace_once(kernel, "%3, p; }", "%3, {m0, m1, m2, m3}, p; }")
+        # The first product fills the sum: for it, in which %4 is 0, the mask is 0.
+        clear = "".join(f" @!p mov.b32 m{i}, 0;" for i in range(4))
+        text = replace_once(text, "%4, 0;", f"%4, 0; .reg .b32 m<4>;{moves}{clear}")
+        out, _ = one_product.product(text, *tiles, 0x08100010, times=2)
+        alone = [lane for lane in range(128) if out.view(np.float32)[lane, 0] == 1]
+        if alone != sorted(lanes):
+            raise Wrong(f"to leave {shown(sorted(lanes))} alone, it leaves {shown(alone)}")
+    return f"{len(kept)} masks"
 
 
 @judged

@@ -237,20 +237,29 @@ def waves(*heights: int) -> Picture:
     )
 
 
-def heights(recorded: dict[str, Any]) -> measure.Table:
-    """Super-rows of several heights: what they need, what the counters saw, time and cycles."""
-    rows = []
-    for row in recorded["heights"]["rows"]:
-        needed = check.wave_traffic(RUNNING, ROWS, COLUMNS, 128, 256, row["height"])
-        time, clock = (statistics.median(row[of]) for of in ("times_us", "mhz"))
-        rows.append((
-            str(row["height"]), f"{needed:,}", f"{row[HIT] / row[ASKED]:.1%}",
-            f"{row[DRAM] / 1e9:.2f}", f"{time / 1e3:.2f}", f"{clock:.0f}",
-            f"{time * clock / 1e6:.2f}",
-        ))  # fmt: skip
-    heading = ("height", "rows and columns needed", "L2 hits", "GB read", "ms", "MHz",
-               "million cycles")  # fmt: skip
-    return measure.Table(heading, tuple(rows), measure.source(recorded))
+def heights(recorded: dict[str, Any]) -> Picture:
+    """Super-rows of several heights over those of height 1: what the first wave needs, what memory
+    read, time and cycles. Prints what was read where that is most, and where it is least."""
+    rows = recorded["heights"]["rows"]
+    times = [statistics.median(row["times_us"]) for row in rows]
+    lines = {
+        "time": times,
+        "cycles": [time * statistics.median(row["mhz"])
+                   for time, row in zip(times, rows, strict=True)],
+        "read from memory": [row[DRAM] for row in rows],
+        "rows and columns needed": [check.wave_traffic(RUNNING, ROWS, COLUMNS, 128, 256,
+                                                       row["height"]) for row in rows],
+    }  # fmt: skip
+    for pick in (max, min):
+        row = pick(rows, key=lambda each: each[DRAM])
+        print(f"height {row['height']:2}: {row[HIT] / row[ASKED]:.0%} of L2's lookups hit, "
+              f"{row[DRAM] / 1e9:.2f} GB read, {times[rows.index(row)] / 1e3:.2f} ms")  # fmt: skip
+    return draw.curves(
+        [row["height"] for row in rows],
+        {name: [value / values[0] for value in values] for name, values in lines.items()},
+        x_label="rows of blocks in a super-row", y_label="over that of height 1", evenly=True,
+        line=1, title=f"Super-rows, 8192 × 8192 × 8192, {measure.source(recorded)}",
+    )  # fmt: skip
 
 
 def fits(arch: str, *slots: int) -> None:
@@ -436,26 +445,32 @@ def controls(recorded: dict[str, Any]) -> measure.Table:
     return measure.Table(heading, tuple(rows), measure.source(recorded))
 
 
-def parts(controlled: dict[str, Any]) -> measure.Table:
-    """The ring with parts of its loop, for small and large tiles: time and thousands of cycles.
+def parts(controlled: dict[str, Any]) -> Picture:
+    """Cycles of the ring's loop with a part left out, or alone, over those of the whole loop.
 
-    ``controlled``: the record of the controls. Prints how fast copies were.
+    ``controlled``: the record of the controls. Prints how fast copies were, and what a branch costs
+    the large tiles.
     """
     found = controlled["contenders"]
+    named = {"small": "small tiles", "large": "large tiles"}
 
-    def said(name: str) -> tuple[str, str]:
-        time = statistics.median(found[name]["times_us"])
-        return f"{time:.0f}", f"{thousand_cycles(found[name]):.0f}"
+    def of_whole(size: str, loop: str) -> float:
+        mine, whole = (thousand_cycles(found[f"{size}: {each}"]) for each in (loop, "whole"))
+        return mine / whole
 
     print(f"the ring's copies alone, small tiles: {copied(controlled):.1f} TB/s")
     for way in ("apart", "together"):
         rate = statistics.median(controlled["reads"][f"cp.async, blocks {way}, 32 MiB"])
         print(f"cp.async from 32 MiB, blocks {way}: {rate:.1f} TB/s")
-    names = [name.removeprefix("small: ") for name in found if name.startswith("small: ")]
-    names.sort(key=lambda name: "branch" in name)  # the two with a branch last
-    rows = tuple((name, *said(f"small: {name}"), *said(f"large: {name}")) for name in names)
-    heading = ("the loop", "small, µs", "thousand cycles", "large, µs", "thousand cycles")
-    return measure.Table(heading, rows, measure.source(controlled))
+    loops = [name.removeprefix("small: ") for name in found if name.startswith("small: ")]
+    for loop in (each for each in loops if "branch" in each):
+        print(f"large tiles, {loop}: {of_whole('large', loop):.2f} of the cycles")
+    return draw.dots(
+        {loop: {told: of_whole(size, loop) for size, told in named.items()}
+         for loop in loops if loop != "whole" and "branch" not in loop},
+        line=1, x_label="cycles; 1 is the whole loop",
+        title=f"The ring's loop, a part left out or alone, {measure.source(controlled)}",
+    )  # fmt: skip
 
 
 def warp_tiles(recorded: dict[str, Any]) -> measure.Table:

@@ -9,7 +9,7 @@ from typing import Any
 from phasebit import measure
 from phasebit.chapters.threads_and_memory import counted_transposes, transpose_halves
 from phasebit.chapters.threads_and_memory.record import DRAM, FETCHES, ISSUED, LOGS, SHAPE
-from phasebit.draw import Cell, Picture, chart
+from phasebit.draw import Cell, Picture, chart, curves
 from phasebit.draw.picture import INK, both, figure_of, frame
 from phasebit.draw.row_plots import dots, named_rows
 from phasebit.emulator import Access, Run
@@ -199,20 +199,15 @@ def strided_times(record: dict[str, Any]) -> dict[int, float]:
     return {row["number"]: statistics.median(row["us"]) for row in rows}
 
 
-def stride_table(record: dict[str, Any]) -> measure.Table:
-    """The strided copies: the time that their sectors predict, and the measured one."""
+def strides(record: dict[str, Any]) -> Picture:
+    """The strided copies: the time that their sectors predict from stride 1, and the measured."""
     times = strided_times(record)
-    rows = []
-    for stride, time in times.items():
-        sectors = min(32, 4 * stride)
-        predicted = times[1] * sectors / 4
-        line = (str(stride), str(sectors), f"{predicted:.0f}", f"{time:.0f}")
-        rows.append((*line, f"{time / predicted:.2f}"))
-    return measure.Table(
-        ("stride", "sectors a load", "predicted, µs", "measured, µs", "measured / predicted"),
-        tuple(rows),
-        f"a copy of 256 MiB, predicted from stride 1; {measure.source(record)}",
-    )
+    predicted = [times[1] * min(32, 4 * stride) / 4 for stride in times]
+    return curves(
+        list(times), {"measured": list(times.values()), "by the sectors": predicted},
+        x_label="stride", y_label="µs", show=lambda time: f"{float(time):.0f}",
+        evenly=True, ratios=True, title=f"A copy of 256 MiB ({measure.source(record)})",
+    )  # fmt: skip
 
 
 def dram_table(record: dict[str, Any]) -> measure.Table:

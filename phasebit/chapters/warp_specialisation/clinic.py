@@ -357,22 +357,19 @@ class Ward:
     def chart(self) -> draw.Picture:
         """Who found which mistake: the emulator just now, the tools when they were recorded.
 
-        Tools that say the same of every patient share a column.
+        Of the tools, those that found something are named.
         """
         said = [self.record["clinic"][f"{name} broken"] for name in self.found]
-        alike: dict[tuple[str, ...], list[str]] = {}
-        for tool in TOOLS:
-            alike.setdefault(tuple(_cell(one["tools"].get(tool)) for one in said), []).append(tool)
         told = [
-            (_briefly(one["runs"]), self.found[name] or "–", *(column[k] for column in alike))
-            for k, (name, one) in enumerate(zip(self.found, said, strict=True))
+            (_briefly(one["runs"]), self.found[name] or "–", _spoke(one["tools"]))
+            for name, one in zip(self.found, said, strict=True)
         ]
         return draw.chart(
             [[draw.Cell(text, _hue(text)) for text in line] for line in told],
             rows=[name.replace("_", " ") for name in self.found],
-            columns=("on the GPU", "emulator", *map(", ".join, alike.values())),
+            columns=("on the GPU", "emulator", "sanitizer"),
             row_label="patient",
-            column_label=f"compute-sanitizer {self.record['compute-sanitizer']}",
+            column_label=f"sanitizer: compute-sanitizer {self.record['compute-sanitizer']}",
             title=f"Who finds what; the GPU and the tools: {measure.source(self.record)}",
             legend={
                 "green": "found", "orange": "never ends", "red": "wrong, or stopped by an error",
@@ -386,6 +383,13 @@ def _briefly(runs: dict[str, int]) -> str:
         return _ended(runs)
     end = next(iter(runs))
     return "refused" if end.startswith("not compiled") else end.removeprefix("cudaError")
+
+
+def _spoke(tools: dict[str, Any]) -> str:
+    """The tools that found something, or else what they did instead."""
+    found = [tool for tool, said in tools.items() if said["verdict"] == "found"]
+    others = {_cell(tools.get(tool)) for tool in TOOLS} - {"found"}
+    return ", ".join(found) or ", ".join(sorted(others))
 
 
 def _hue(text: str) -> str:
@@ -461,11 +465,16 @@ class Patient:
         self.ward.found[self.name] = seen.kinds
         print(f"emulator\n{_indent(seen)}\ncompute-sanitizer")
         tools = self.ward.record["clinic"][f"{self.name} broken"]["tools"]
-        spoke = {tool: said for tool, said in tools.items() if said["verdict"] != "nothing"}
-        for tool, said in spoke.items():
+        spoke: dict[str, list[str]] = {}
+        for tool, said in tools.items():
+            if said["verdict"] == "nothing":
+                continue
             lines = ", ".join(map(str, said["lines"]))
             where = f", line{'s' if len(said['lines']) > 1 else ''} {lines}" if lines else ""
-            print(f"    {tool}: {said['verdict']}{where}{_first(said['said'])}")
+            what = f"{said['verdict']}{where}{_first(said['said'])}"
+            spoke.setdefault(what, []).append(tool)
+        for what, names in spoke.items():
+            print(f"    {', '.join(names)}: {what}")
         if not spoke:
             print("    " + ("nothing" if tools else "there is no program to run"))
         print(f"fix\n{_indent(fix(self.name))}")

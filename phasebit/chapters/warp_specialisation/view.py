@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
-from statistics import quantiles
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -222,34 +223,34 @@ def spills(recorded: dict[str, Any], *names: str) -> None:
         print(f"{name:{first}} {row['spill_stores']:6} {used}")
 
 
-def registers(recorded: dict[str, Any], *names: str, title: str) -> draw.Picture:
-    """The registers that a thread is given at launch, and the highest that each role names."""
+def registers(recorded: dict[str, Any], *names: str) -> draw.Picture:
+    """The registers that the instructions of each role name, of those that a thread of it has.
+
+    A kernel that executes ``setmaxnreg`` is shown after the trade.
+    """
     bars: dict[str, int] = {}
-    hues: dict[str, str] = {}
+    have: dict[str, int] = {}
     for name in names:
         row = recorded["registers"][name]
-        used = (row["roles"][role]["highest"] + 1 for role in benchmark.ROLES)
-        parts = zip(("given", "producers", "consumers"), (row["registers"], *used), strict=True)
-        bars |= {f"{name}: {part}": number for part, number in parts}
-        hues |= {f"{name}: given": "grey", f"{name}: producers": "orange"}
+        traded = re.findall(r"setmaxnreg\.(?:dec|inc)\.\S+ (\d+);", benchmark.variant(name))
+        held = (*map(int, traded),) or (row["registers"],) * len(benchmark.ROLES)
+        for role, own in zip(benchmark.ROLES, held, strict=True):
+            bar = f"{name}: {role}rs"
+            bars[bar], have[bar] = row["roles"][role]["highest"] + 1, own
     return draw.bars(
-        bars, hues=hues, x_label="registers a thread", title=f"{title} (CUDA {recorded['cuda']})"
-    )
+        bars, of=have, hues={bar: "orange" for bar in bars if "produce" in bar},
+        x_label="registers a thread: named, of those it has",
+        title=f"What each role uses (CUDA {recorded['cuda']})",
+    )  # fmt: skip
 
 
-def trades(recorded: dict[str, Any], *names: str) -> measure.Table:
-    """Registers at launch and in each role, spilled bytes and warm times."""
-    lines = []
-    for name in names:
-        row = recorded["registers"][name]
-        used = (str(row["roles"][role]["highest"] + 1) for role in benchmark.ROLES)
-        low, middle, high = quantiles(row["warm_us"], n=4)
-        lines.append((name, str(row["registers"]), *used, str(row["spill_stores"]),
-                      f"{middle:.1f}", f"{low:.1f}–{high:.1f}"))  # fmt: skip
-    heading = ("kernel", "registers given", "producers name", "consumers name", "bytes spilled",
-               "warm, µs", "middle half")  # fmt: skip
-    what = "C (256, 192) = A (256, 1024) · B (1024, 192), f32"
-    return measure.Table(heading, tuple(lines), f"{measure.source(recorded)}; {what}")
+def times(recorded: dict[str, Any], *names: str) -> draw.Picture:
+    """The median warm time of each kernel; green: it moves registers."""
+    bars = {name: median(recorded["registers"][name]["warm_us"]) for name in names}
+    return draw.bars(
+        bars, hues={"setmaxnreg": "green"}, show=lambda value: f"{value:.1f}", x_label="µs, warm",
+        title=f"C (256, 192) = A (256, 1024) · B (1024, 192), {measure.source(recorded)}",
+    )  # fmt: skip
 
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:

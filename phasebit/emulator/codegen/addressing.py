@@ -14,7 +14,6 @@ import numpy as np
 
 from phasebit.emulator.codegen.operand_text import OperandText
 from phasebit.emulator.codegen.translated_program import TranslatedProgram
-from phasebit.emulator.errors import PtxError
 from phasebit.emulator.ptx.control_flow import Graph, reads_and_writes
 from phasebit.emulator.ptx.syntax import Address, Immediate, Instruction, Register, Symbol
 from phasebit.emulator.ptx.table import Selected
@@ -113,10 +112,7 @@ class Addressing:
     ) -> tuple[Base, int]:
         """What an access shares with others, registers written so often, and its offset."""
         address = instruction.operands[1 if chosen.entry.traits.written == "load" else 0]
-        if not isinstance(address, Address):
-            raise PtxError(
-                f"{instruction.opcode} needs an address: {instruction.text}", instruction.line
-            )
+        assert isinstance(address, Address), "loads_and_stores.check_access asks that"
         space, width = chosen.options.get("space", "generic"), SIZE[chosen.types[0]]
         base, layout = address.base, self.program.layout
         if isinstance(base, Symbol):

@@ -89,16 +89,9 @@ class InstructionCalls:
         """The texts of the operands that are read, and the operand that is written."""
         operands = list(instruction.operands)
         result = operands.pop(0) if has_result(instruction, chosen) else None
-        kinds = list(chosen.entry.arguments)
-        if not len(kinds) - chosen.entry.optional <= len(operands) <= len(kinds):
-            raise PtxError(
-                f"{instruction.opcode} takes {len(kinds)} operands, not {len(operands)}: "
-                f"{instruction.text}",
-                instruction.line,
-            )
-        texts = [
+        texts = [  # fewer than the entry's words, where some may be left out
             self.operands.seen_as(_kind_of(kind, chosen), operand, instruction)
-            for operand, kind in zip(operands, kinds, strict=False)
+            for operand, kind in zip(operands, chosen.entry.arguments, strict=False)
         ]
         return texts, result
 

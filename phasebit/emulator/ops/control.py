@@ -16,6 +16,7 @@ from phasebit.emulator.findings import Place
 from phasebit.emulator.machine.gathering import WARP_GROUP
 from phasebit.emulator.machine.group import Frame, Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
+from phasebit.emulator.ptx.mangling import readable
 from phasebit.emulator.ptx.placement import FUNCTION_BASE
 from phasebit.emulator.ptx.types import Array, Value
 
@@ -69,7 +70,8 @@ def branch_index(g: Group, index: Value, targets: tuple[int, ...]) -> int:
     if int(values[-1]) >= len(targets):
         raise Fault(
             "brx.idx with index {}, but its table has {} labels",
-            int(values[-1]), len(targets),
+            int(values[-1]),
+            len(targets),
         )
     if len(values) == 1:
         return targets[int(values[0])]
@@ -90,16 +92,22 @@ def call(
     machine = g.batch.machine
     program = machine.program
     function = next(f for f in program.layout.functions if f.name == name)
+    given, takes = (len(arguments), len(results)), (len(function.parameters), len(function.results))
+    if given != takes:
+        raise Fault(
+            "{} takes {} arguments and gives {} results, and a call of it has {} and {}: {}",
+            readable(name), *takes, *given, program.blocks[g.pc].instructions[-1].where,
+        )  # fmt: skip
     frames = program.layout.frames
     caller, base = program.functions[g.pc].name, g.base
     new = base + program.layout.step(caller, name)
     if new > base:
         g.batch.need_stack(new + program.layout.local_size, g.lanes, len(g.frames) + 1)
-    for (start, size), formal in zip(arguments, function.parameters, strict=True):
-        copy_local(g, base + start, new + frames[name, formal.name], size)
+    for i, (start, size) in enumerate(arguments):
+        copy_local(g, base + start, new + frames[name, function.parameters[i].name], size)
     back = tuple(
-        (new + frames[name, formal.name], base + to, size)
-        for (to, size), formal in zip(results, function.results, strict=True)
+        (new + frames[name, function.results[i].name], base + to, size)
+        for i, (to, size) in enumerate(results)
     )
     g.frames.append(Frame(g.registers, resume, back, base))
     g.base = new

@@ -7,15 +7,17 @@ import numpy as np
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.ptx.operands import misfit
 from phasebit.emulator.ptx.placement import RANK_SHIFT, SHARED_BASE
-from phasebit.emulator.ptx.syntax import Instruction
+from phasebit.emulator.ptx.syntax import Instruction, Vector
 from phasebit.emulator.ptx.table import Selected, Traits, effect, value
 from phasebit.emulator.ptx.types import WIDE, Value
 
 
 def check_two(instruction: Instruction, chosen: Selected) -> None:
-    """Vectors count as one operand here, too."""
+    """Vectors count as one operand here, too; they have two elements, or four."""
     if len(instruction.operands) != 2:
         raise misfit(instruction, "mov needs a result and a source")
+    if any(isinstance(x, Vector) and len(x.items) not in (2, 4) for x in instruction.operands):
+        raise misfit(instruction, "mov packs and unpacks 2 registers or 4")
 
 
 @value("mov", "x -> x", None, section="9.7.9.1",

@@ -255,19 +255,10 @@ def block_registers(graph: Graph, block: Block) -> tuple[set[int], set[int]]:
     uses: set[int] = set()
     defines: set[int] = set()
 
-    def visit(instruction: Instruction) -> None:
+    for instruction in block.instructions:  # the guard of what may be skipped is read there
         reads, writes = reads_and_writes(instruction, graph.selected.get(instruction))
         uses.update(r.index for r in reads if r.index not in defines)
         defines.update(w.index for w in writes)
-
-    for instruction in block.body:
-        visit(instruction)
-    if block.collective is not None:
-        visit(block.collective)
-    if block.end is not None:
-        visit(block.end)
-    if block.skip is not None and block.skip.guard is not None:
-        uses.update({block.skip.guard.index} - defines)
     return uses, defines
 
 

@@ -94,4 +94,4 @@ def test_the_rings_of_the_matrix_product() -> None:
     for state in (0, 1):
         assert 0.93 < times[d, 256][state] / times[six][state] < 1, "little more"
         assert times[d, 128][state] < times[d, 256][state] < 0.9 * times[d, 64][state]
-    assert len(view.matrix_rings(waits, sweep).rows) == 10
+    assert len(str(view.matrix_rings(waits, sweep)).splitlines()) == 1 + 10

@@ -27,9 +27,9 @@ def test_an_answer_that_comes_at_once_needs_no_second_slot_for_f32() -> None:
     assert asked_ahead.per_tile(128, 1, answer=0) == asked_ahead.per_tile(128, 2, answer=0)
 
 
-def test_the_table_has_a_row_for_each_depth() -> None:
-    shown = asked_ahead.table(512, 1024)
-    assert [row[0] for row in shown.rows] == ["512", "1024"] and len(shown.heading) == 5
+def test_the_picture_has_a_point_for_each_depth() -> None:
+    said = str(asked_ahead.picture(512, 1024)).splitlines()
+    assert said[1:] == ["C in f32: 1.11 1.00", "C in bf16: 1.23 1.00"]
 
 
 def test_a_run_that_is_too_short_says_so() -> None:

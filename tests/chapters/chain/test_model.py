@@ -181,10 +181,11 @@ def test_a_shared_memory_without_a_rate_is_refused() -> None:
 
 def test_what_the_roles_move_adds_up_to_the_bound_of_the_shared_memory() -> None:
     chains = {"f32": rates.gemm(512), "bf16, a pair": rates.gemm(512, out_bytes=2, pair=True)}
-    *roles, together, takes, pace = rates.moved(chains).rows
-    assert takes[1:] == tuple(f"{float(each.per_tile()):.0f}" for each in chains.values())
-    assert pace[1:] == tuple(each.binds() for each in chains.values())
-    assert rates.moved({"free": rates.gemm(512, shared=0)}).rows[-3][1] == "0"
-    for column, chain in enumerate(chains.values(), 1):
-        clocks = int(together[column])
-        assert clocks == sum(int(row[column]) for row in roles) == chain.law()["shared memory"]
+    spans = rates.moved(chains).spans
+    with pytest.raises(ValueError, match="no time"):
+        rates.moved({"free": rates.gemm(512, shared=0)})
+    for name, chain in chains.items():
+        ends = {row: max(span.end for span in spans if span.row == f"{name}: {row}")
+                for row in ("shared memory", "products")}  # fmt: skip
+        assert ends["shared memory"] == chain.law()["shared memory"]
+        assert max(ends.values()) == chain.per_tile(), "the longer of the two sets the pace"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from phasebit.edits import replace_once
 from tests.book.notebooks import ROOT, solutions
 
 CHAPTER = next(ROOT.glob("book/*/??_layouts.ipynb"))
-FUNCTIONS = ("packed", "held", "swizzle")
+FUNCTIONS = ("packed", "held", "swizzle", "pays")
 
 
 def test_no_answer_yet() -> None:
@@ -56,7 +57,26 @@ WRONG: list[tuple[str, Callable[..., Any], str]] = [
     ("swizzle", lambda row: (3, 2, 5), "begins"),
     ("swizzle", lambda row: 3, "three whole numbers"),
     ("swizzle", lambda row: (True, 4, 3), "three whole numbers"),
+    ("pays", lambda place, tiles, copy: 1, "N = 128: in place"),
+    ("pays", lambda place, tiles, copy: int(copy // (place - tiles)) + 1, "it never pays"),
+    (
+        "pays",  # breaks even, but for where it never pays
+        lambda place, tiles, copy: math.ceil(copy / (place - tiles)) if place > tiles else 0,
+        "it pays from 2 products on, not 1",
+    ),
+    ("pays", lambda place, tiles, copy: True, "not True"),
 ]
+
+
+def test_what_the_check_of_one_copy_tells() -> None:
+    def pays(place: float, tiles: float, copy: float) -> int:
+        return int(copy // (place - tiles)) + 1 if place > tiles else 0
+
+    verdict = check.pays.verdict(pays)  # type: ignore[attr-defined]
+    assert verdict == (
+        "pays: OK (25 measured cases: a dense A from 2 to 5 products on; "
+        "never: 2 interleaved, N = 256)"
+    )
 
 
 @pytest.mark.parametrize(("name", "wrong", "words"), WRONG)

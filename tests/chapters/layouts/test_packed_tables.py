@@ -41,7 +41,7 @@ def test_a_curve_is_the_time_with_the_copy_over_that_of_the_better_loop(
 def test_slower_is_beside_a_dense_a_and_without_the_copy(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    packed_tables.slower(measure.read("layouts_interleaved"))
+    drawn = packed_tables.slower(measure.read("layouts_interleaved")).alt.splitlines()[1:]
     last = capsys.readouterr().out.splitlines()[-1]
 
     def more(name: str) -> str:
@@ -49,6 +49,9 @@ def test_slower_is_beside_a_dense_a_and_without_the_copy(
         return f"{(took(16, 1024, name) - copies[0]) / (took(1, 1024, name) - copies[1]) - 1:.1%}"
 
     assert re.findall(r"[\d.]+%", last) == [more(FIRST), more(ANEW), more(PACKED)]
+    for line, name in zip(drawn, (FIRST, ANEW), strict=False):
+        ratios = [f"{took(s, 1024, name) / took(1, 1024, name):.2f}" for s in (1, 2, 4, 8, 16)]
+        assert line.split(": ")[1].split() == ratios
 
 
 def test_the_vendor_is_beside_the_better_loop(capsys: pytest.CaptureFixture[str]) -> None:

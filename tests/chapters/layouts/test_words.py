@@ -26,9 +26,9 @@ def test_what_the_chapter_says_of_the_first_record() -> None:
     together = _medians(record)
     sectors_hardly_cost = together[8, 8]["strided"] / together[1, 8]["strided"]
     assert 1 < sectors_hardly_cost < 1.02
-    for way, spread in (("copy and packed", 1.005), ("cuBLAS", 1.03)):
+    for way in ("strided", "copy and packed", "cuBLAS"):
         times = [median(each["times"][way]["times_us"]) for each in record["alone"]]
-        assert max(times) < spread * min(times), "the same time for all; nearly"
+        assert max(times) < 1.03 * min(times), "each takes nearly the same time in all four"
 
 
 def test_when_packing_pays_beside_either_loop() -> None:
@@ -64,6 +64,7 @@ def test_what_the_distance_of_the_floats_costs() -> None:
         return mine / dense - 1
 
     assert round(slower(8, both.ANEW), 2) == 0.08
+    assert round(max(slower(s, both.PACKED) for s in (2, 4, 8, 16)), 3) == 0.035, "at most 3.5%"
     for s in (8, 16):
         assert slower(s, both.FIRST) < slower(s, both.ANEW) / 2, "the first hid most of that"
         assert slower(s, both.PACKED) < slower(s, both.ANEW) / 2, "tiles save most of it"
@@ -102,8 +103,6 @@ def test_what_the_chapter_says_of_the_loop_in_place() -> None:
     fewer = 1 - counters[same][ways.INSTRUCTIONS] / counters[place][ways.INSTRUCTIONS]
     assert round(fewer, 2) == 0.11
     assert took[all_four] < took[packed] < took[same], "packing itself gains nothing"
-    slowest = max((name for name in took if name != measure.VENDOR), key=lambda name: took[name])
-    assert slowest == "packed, 4 bytes, limits, addresses", "a careless loop over packed tiles"
     copies = [each for each in measure.read("layouts")["interleaved"]
               if each["interleaved"] == 1 and each["shape"][1] == controls["shape"][1]]  # fmt: skip
     copy = median(copies[0]["times"]["copy"]["times_us"])

@@ -19,13 +19,13 @@ CHAPTER = next(ROOT.glob("book/*/??_low_precision.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.scale_at, check.scales_of, check.block, check.pieces):
+    for each in (check.scale_at, check.block, check.pieces):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     assert check.multiply.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_in_the_chapter_are_right() -> None:
-    for name in ("scale_at", "scales_of", "block", "pieces"):
+    for name in ("scale_at", "block", "pieces"):
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
@@ -43,26 +43,42 @@ def test_scale_at_refuses(wrong: Callable[..., tuple[int, int]]) -> None:
     assert "not right yet" in check.scale_at.verdict(wrong)
 
 
+def test_the_tests_of_the_chapter_are_right() -> None:
+    names = solved(CHAPTER)
+    assert check.tests.verdict(names["seen"], names["own"]) == "tests: OK (6 tests and yours)"
+
+
 @pytest.mark.parametrize(
-    "wrong",
+    "own, words",
     [
-        lambda per_row, step: (step // 4, step % 4),  # as if each took one
-        lambda per_row, step: (step, 0),
-        lambda per_row, step: (per_row * step // 4, step % 4),
-        lambda per_row, step: (per_row * step // 4, step % per_row),
-        lambda per_row, step: (per_row * step % 4, per_row * step // 4),
+        (lambda row, block: 1 + row % 2, "slip 1"),
+        (lambda row, block: 1 + (row + block // 4) % 2, "slip 2"),
+        (lambda row, block: 1 + (row + block // 4 + block // 16) % 2, "slip 3"),
+        (lambda row, block: 1 + (row + block) % 2, "slip 1"),
+        (lambda row, block: 3, "1 or 2"),
     ],
 )
-def test_scales_of_refuses(wrong: Callable[..., tuple[int, int]]) -> None:
-    assert "not right yet" in check.scales_of.verdict(wrong)
+def test_tests_refuses(own: Callable[[int, int], int], words: str) -> None:
+    seen = solved(CHAPTER)["seen"]
+    assert words in check.tests.verdict(seen, own)
+    assert "test b" in check.tests.verdict({**seen, "b": [4]}, own)
+    assert "give a list" in check.tests.verdict({"a": []}, own)
 
 
-def test_the_ids_are_those_that_the_emulator_takes() -> None:
-    from phasebit.emulator import scaled_descriptors
-
-    solution = solved(CHAPTER)["scales_of"]
-    for per_row, ids in scaled_descriptors.IDS.items():
-        assert {solution(per_row, step)[1] for step in range(8)} == set(ids)
+@pytest.mark.nvcc
+def test_the_kernel_with_a_slip_is_wrong_where_a_test_sees_it() -> None:
+    """On the emulator, as the check's own sums say."""
+    text = nvfp4.source()
+    for test, slips in {"a": (4,), "c": (1,), "d": (1, 2), "e": (3, 4), "f": (3, 4)}.items():
+        sides = [check.scales_of(said) for said in check.TESTS[test]]
+        a, b = (nvfp4.plain(check.ROWS, 16 * check.BLOCKS, seed) for seed in (3, 4))
+        for each, scales in zip((a, b), sides, strict=True):
+            each.scales[:] = np.where(scales == 2, 0x40, 0x38)  # 2 and 1 in ue4m3
+        for slip in slips:
+            changed = replace_once(text, *check.SLIPS[slip])
+            _, c = nvfp4.multiply(a, b, changed, schedule="late")
+            seen = not np.array_equal(c, a.values() @ b.values().T)
+            assert seen == (slip in check.seen_by(*sides)), (test, slip)
 
 
 def rounded(x: Any, scale: float) -> Any:

@@ -20,6 +20,27 @@ def test_the_solutions_on_the_page_are_right() -> None:
     exec(next(text for text in solutions(CHAPTER) if "def sum_after" in text), names)
     assert "sum_after: OK" in check.sum_after.verdict(names["sum_after"])
     assert "fetch: OK" in check.fetch.verdict(FETCH)
+    exec(next(text for text in solutions(CHAPTER) if "def mask" in text), names)
+    assert check.mask.verdict(names["mask"]) == "mask: OK (6 masks)"
+
+
+def word_by_word(lanes: list[int]) -> list[int]:
+    return [sum(1 << lane % 32 for lane in lanes if lane // 32 == word) for word in range(4)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda lanes: word_by_word(lanes)[::-1],
+        lambda lanes: [0xFFFFFFFF ^ word for word in word_by_word(lanes)],  # those that change
+        lambda lanes: word_by_word([lane // 32 * 32 + 31 - lane % 32 for lane in lanes]),
+        lambda lanes: [0, 0, 0, 0],
+        lambda lanes: word_by_word(lanes)[:3],
+        lambda lanes: sum(1 << lane for lane in lanes),
+    ],
+)
+def test_mask_refuses(wrong: object) -> None:
+    assert "not right yet" in check.mask.verdict(wrong)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import median
 
+import pytest
+
 from phasebit import files, measure
 from phasebit.chapters.tensor_cores import view
 from tests.book.notebooks import ROOT, prose
@@ -26,6 +28,15 @@ def test_tensor_cores() -> None:
     assert 1.02 < max(waited) / min(waited) < 1.035, "by 3 per cent only"
     cycles = [median(row["times_us"]) * median(row["mhz"]) for row in heights]
     assert max(cycles) < 1.01 * min(cycles), "the cycles by less than 1"
+    drawn = view.heights(record).alt.splitlines()[1:]
+    assert [line.split(": ")[0] for line in drawn] == [
+        "time", "cycles", "read from memory", "rows and columns needed",
+    ]  # fmt: skip
+    for line, values in zip(drawn, (waited, cycles, read), strict=False):
+        ratios = [f"{value / values[0]:.2f}" for value in values]
+        assert line.split(": ")[1].split() == ratios
+    needed = (8832, 8960, 9216, 5376, 4352, 5376)
+    assert drawn[-1].split(": ")[1].split() == [f"{each / 8832:.2f}" for each in needed]
     longest = max(read) / record["copy_bytes_per_second"]
     best = record["best"][1]["times_us"]["super-rows"]
     assert 0.23 < longest / median(best) * 1e6 < 0.27, "a quarter"
@@ -57,7 +68,7 @@ def test_what_the_controls_say() -> None:
         assert abs(one / other - 1) < 0.01, "as long here as in the ladder"
 
 
-def test_what_the_ring_in_parts_says() -> None:
+def test_what_the_ring_in_parts_says(capsys: pytest.CaptureFixture[str]) -> None:
     controlled = measure.read("tensor_cores_controls")
     time = {name: median(each["times_us"]) for name, each in controlled["contenders"].items()}
     cycles = {
@@ -88,8 +99,16 @@ def test_what_the_ring_in_parts_says() -> None:
         for size in ("small", "large")
     ]
     assert said == [-1, 4, 1, 6], "1 per cent less, 4 more; 1 and 6 more"
-    table = view.parts(controlled)
-    assert [row[0] for row in table.rows][::7] == ["whole", branch]
+    assert [round(large(name), 2) for name in (branch, stays)] == [1.04, 1.06], "in cycles, too"
+    drawn = view.parts(controlled).alt.splitlines()[1:]
+    assert [line.split(": ")[0] for line in drawn] == [
+        *(f"no {part}" for part in ("copies", "loads", "products")),
+        *(f"{part} alone" for part in ("copies", "loads", "products")),
+    ]
+    for line in drawn:
+        name = line.split(": ")[0]
+        assert line.endswith(f"small tiles {small(name):.2f}, large tiles {large(name):.2f}")
+    assert "a branch that stays one: 1.06 of the cycles" in capsys.readouterr().out
 
 
 def test_what_the_warps_larger_tile_gains() -> None:
@@ -100,9 +119,10 @@ def test_what_the_warps_larger_tile_gains() -> None:
     small, two, one = said["whole"]
     assert (small - two, small - one, one - two) == (215, 118, 97)
     assert small - said["no loads"][0] == 172 and small == 734
-    assert said["each load twice"][1] == 758 < 1.04 * small, "nearly level"
+    assert said["each load twice"][1:] == [758, 972] and small > 758 / 1.04, "nearly level"
     for tiles, held in ((two, 1), (one, 2)):
         assert said["no loads of B"][held] > 1.05 * tiles, "slower than whole"
+    assert said["no loads"][2] > one, "without any, too"
     loads = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
     counted = found["counters"]
     as_many = counted["each load twice"]["warps of 64 × 64"][loads]
