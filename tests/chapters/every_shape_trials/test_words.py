@@ -114,8 +114,11 @@ def test_what_was_tried_against_it() -> None:
     six = next(iter(times))
     assert [f"{view.median(times[who], way):.1f}" for way in view.WAYS
             for who in (six, view.VENDOR)] == ["4.7", "5.3", "8.6", "8.3"]  # fmt: skip
-    said = cold_tables.changes(found)
-    assert [row[0] for row in said.rows] == [*cold_tables.ROWS] and said.rows[1][2] == "-4% / -5%"
+    rows = drawn_rows(trial_pictures.against_cold(found))
+    assert len(rows) == 16
+    assert [round(each) for each in rows["by warps, 1024³ – the same"].values()] == [-4, -5]
+    assert "turned, 1024³" in rows, "of which nothing was expected"
+    assert f"turned, {Shape(16, 14336, 4096)} – faster where rows are few" in rows
 
 
 def test_the_same_plan_in_two_runs(recorded: dict[str, Any]) -> None:
@@ -367,6 +370,10 @@ def test_few_rows() -> None:
     assert all(-0.03 < more < -0.01 for more in found[few_rows.NO_PRODUCTS])
     assert all(abs(more) < 0.02 for more in found[view.VENDOR])
     assert [f"{more:.0%}" for more in sorted(found[few_rows.AHEAD])][::2] == ["6%", "17%"]
+    rows = drawn_rows(trial_pictures.few(measure.read(few_rows.NAME)))
+    assert [row.partition(" – ")[0] for row in rows] == [
+        few_rows.NO_PRODUCTS, few_rows.AHEAD, *few_rows.SHARED, view.VENDOR]  # fmt: skip
+    assert [*map(len, rows.values())] == [3, 3, 2, 2, 3]
     two, four = (found[name] for name in few_rows.SHARED)
     assert all(0.005 < more < 0.02 for more in two)
     assert [f"{more:.0%}" for more in four] == ["21%", "31%"]
