@@ -49,14 +49,21 @@ def test_a_launch_of_which_nothing_more_is_said() -> None:
 
 
 def test_a_defect_names_the_line_that_raised_it() -> None:
-    try:
+    def inner() -> None:
         raise IndexError("oh")
+
+    def outer() -> None:
+        inner()
+
+    try:
+        outer()
     except IndexError as error:
         outcome = failure("k", error)
+    at = inner.__code__.co_firstlineno + 1
     (finding,) = outcome.findings
     assert (outcome.error, finding.rule, finding.kernel) == (Status.LAUNCH_FAILURE, "defect", "k")
     defect = r"; this is a defect of phasebit, please report it"
-    assert re.fullmatch(rf"IndexError: oh \(.*test_numbers\.py:\d+\){defect}", finding.message)
+    assert re.fullmatch(rf"IndexError: oh \(.*test_numbers\.py:{at}\){defect}", finding.message)
 
 
 def test_what_is_told_is_not_changed_afterwards() -> None:
