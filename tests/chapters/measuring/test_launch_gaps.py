@@ -22,6 +22,7 @@ def test_the_record_names_what_the_program_keeps() -> None:
         assert f'"{words}"' in launch_gaps.TEXT, words
     for words in launch_gaps.STAMPED:
         assert f'"{words}"' in launch_gaps.TEXT, words
+    assert f"rounds = emulated ? 1 : {launch_gaps._TURNS};" in launch_gaps.TEXT
     for words in launch_gaps.ALL:
         assert f'"{words}"' in launch_gaps.TEXT, words
 
@@ -34,7 +35,7 @@ def _kept() -> dict[str, list[float]]:
             for what in launch_gaps.STAMPED:
                 begins = kind.startswith("early") and what.endswith("begin, ns")
                 number = -4800.0 if begins else 900.0 if way == "stream" else 640.0
-                found[f"{way}, {kind}: {what}"] = [number] * 20
+                found[f"{way}, {kind}: {what}"] = [number] * launch_gaps._TURNS
     return found
 
 
@@ -53,14 +54,14 @@ def test_a_next_launch_that_begins_before_the_end_is_recorded(
 ) -> None:
     found = _recorded(monkeypatch, _kept())
     early = "early, asked at the beginning: last end to next begin, ns"
-    assert found["launches"][f"graph, {early}"] == [-4800.0] * 40
+    assert found["launches"][f"graph, {early}"] == [-4800.0] * 2 * launch_gaps._TURNS
     said = capsys.readouterr().out
     assert f"⏱ graph, {early}: -4800.00\n" in said
     assert "⏱ a graph saves, one after another: last end to next work, ns: 260\n" in said
     assert f"⏱ a graph saves, {early}: 0\n" in said
 
 
-@pytest.mark.parametrize("numbers", [[], [1.0] * 19, [float("nan")] * 20])
+@pytest.mark.parametrize("numbers", [[], [1.0] * 11, [float("nan")] * 12])
 def test_numbers_that_are_missing_or_none_are_refused(
     monkeypatch: pytest.MonkeyPatch, numbers: list[float]
 ) -> None:
