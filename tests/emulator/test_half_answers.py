@@ -114,7 +114,8 @@ def test_signs(kind: str) -> None:
 
 def extreme(op: str, a: float, b: float, nan: bool) -> float:
     if math.isnan(a) or math.isnan(b):
-        return math.nan if nan or math.isnan(a) and math.isnan(b) else b if math.isnan(a) else a
+        found = b if math.isnan(a) else a
+        return math.nan if nan else found
     sign = 1 if op == "min" else -1
     return min((a, b), key=lambda x: (sign * x, sign * math.copysign(1, x)))
 
