@@ -151,6 +151,9 @@ class ArenaMemory(Memory):
     def _to_heap(self, made: EmulatorAllocation, by: FreedBy) -> None:
         self.device.free(made.address, by)
 
+    def _heap_again(self, heap: object, freed: object) -> None:
+        """Nothing: what a kernel frees the device may have given to somebody else."""
+
     def _note(self, made: EmulatorAllocation) -> None:
         end = made.start + made.size
         if end + GRANULE > len(self.u1):

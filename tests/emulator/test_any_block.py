@@ -16,7 +16,9 @@ from phasebit.emulator.errors import EmulatorError
 from phasebit.emulator.numbers.swizzle import NONE
 from phasebit.emulator.tensor_core.matrix_descriptors import encode
 from phasebit.launching.launch import Module
-from tests.emulator.test_async_overwrite import FENCE, MBARRIER, TWICE, WARP
+from tests.emulator.test_async_overwrite import FENCE, MBARRIER, REGISTERS, TWICE, WARP
+from tests.emulator.test_departed_lanes import AROUND, LEAVE, SHUFFLE
+from tests.emulator.test_departed_lanes import KERNEL as DEPARTED
 from tests.emulator.test_findings_engines import (
     EXPECT,
     GENERIC,
@@ -57,7 +59,7 @@ def found(text: str, threads: int, blocks: int) -> list[Finding]:
     """What is found with two arrays, of 4 KiB for each block and one more."""
     values = np.zeros(1024 * (BLOCKS + 1), np.float32)
     (kernel,) = Module(text).kernels
-    given = [values, values.copy()]
+    given = [values, values.copy()][: text.count("(.param") + text.count(", .param")]
     try:
         return list(Module(text)[kernel].launch(blocks, threads, given).findings)
     except EmulatorError as error:
@@ -192,10 +194,18 @@ FOUND = {
     "an array askew": "misaligned-access", "an atomic beside a load": "race-beside-atomics",
     "a volatile store that a copy reads":
         "race-beside-atomics missing-proxy-fence race-equal-stores phase-may-be-missed",
-    "a race of one instruction": "race", "a mask without oneself": "wrong-member-mask",
+    "a race of one instruction": "race", "masks that are not the same": "wrong-member-mask",
+    "a value of a lane that has left": "shuffle-from-departed",
+    "a barrier that a warp goes around and leaves": "divergent-barrier",
+    "lanes that go around a barrier of their warp": "divergent-sync",
+    "warps that ask for other numbers": "setmaxnreg-mismatch",
+    "more registers than there are": "setmaxnreg-waits-for-ever",
+    "one warp that asks alone": "setmaxnreg-mismatch",
+    "a mask without oneself": "wrong-member-mask",
     "a phase that nobody has seen": "mbarrier-phase-unseen",
     "a barrier made by all": "mbarrier-initialised-again",
 }  # fmt: skip
+AT_THE_END = ("tensor-memory-leak", "setmaxnreg-waits-for-ever")
 PROGRAMS = {
     **{each.name: (of_places(each.program, each.edits), of_places(each.program, {}),
                    each.program[1]) for each in MISTAKES
@@ -205,6 +215,30 @@ PROGRAMS = {
     **{name: (of_places(program, edits), of_places(program, {}), program[1])
        for name, (program, edits) in EDITS.items()},
     "a slot filled again behind a warp's barrier": (twice(WARP), twice(FENCE + WARP), 32),
+    **{name: (DEPARTED.replace("BODY", body), DEPARTED.replace("BODY", ""), 64)
+       for name, body in {
+           "a value of a lane that has left":
+               LEAVE + SHUFFLE.replace("DELTA", "8").replace("MASK", "0xffffffff"),
+           "a barrier that a warp goes around and leaves": AROUND.replace("BARRIER", "bar.sync 0;"),
+           "lanes that go around a barrier of their warp":
+               "setp.eq.u32 %p1, %r1, 37; @%p1 bra ON; bar.warp.sync 0xffffffff; "
+               "add.u32 %r2, %r2, 2; ON: add.u32 %r2, %r2, 1; @%p1 ret; add.u32 %r2, %r2, 3;",
+           "masks that are not the same":
+               "setp.eq.u32 %p1, %r1, 37; selp.u32 %r4, 0x20, 0xffffffff, %p1; "
+               "bar.warp.sync %r4;",
+           "a mask without oneself":
+               "setp.eq.u32 %p1, %r1, 37; selp.u32 %r4, 0x10, 0xffffffff, %p1; "
+               "bar.warp.sync %r4;",
+           "a barrier with two counts":
+               "setp.lt.u32 %p1, %r1, 32; @%p1 bra A; bar.sync 1, 64; bra B; A: bar.arrive 1, 64; "
+               "bar.arrive 1, 64; B: add.u32 %r2, %r2, 1;",
+       }.items()},
+    **{name: (text, REGISTERS.replace("FIRST", "4"), threads) for name, text, threads in (
+        ("warps that ask for other numbers", REGISTERS.replace("FIRST", "7"), 256),
+        ("more registers than there are", REGISTERS.replace("FIRST", "0"), 384),
+        ("one warp that asks alone", REGISTERS.replace("setp.ge.u32 %p1, %r2, FIRST",
+         "setp.ne.u32 %p1, %r2, 6").replace("setmaxnreg.inc.sync.aligned.u32 232;", ""), 256),
+    )},
     "a slot written and filled again": (
         twice("st.shared.u32 [%r4], %r6; bar.sync 0;"), twice(MBARRIER), 128
     ),
@@ -222,5 +256,5 @@ def test_the_number_of_the_block_is_all_that_differs(name: str) -> None:
         together = found(both(wrong, right, guilty), threads, BLOCKS)
         said = [(each.rule, each.message.replace("block 0", f"block {guilty}")) for each in alone]
         assert sorted((each.rule, each.message) for each in together) == sorted(said)
-        for each in together:  # a fault says where in its sentence; columns stay until the end
-            assert each.ends or each.at in each.places or each.rule == "tensor-memory-leak"
+        for each in together:  # a fault says where in its sentence; some show when a block ends
+            assert each.ends or each.at in each.places or each.rule in AT_THE_END

@@ -48,13 +48,18 @@ class Half:
         self.device = Device(self.backend, memory, reporter=ForPeople(self.log), **options)
 
     def ask(self, op: Op, *words: int, blob: bytes = b"") -> tuple[int, tuple[int, ...]]:
-        reply = self.device.handle(op, words, blob)
+        reply = self.device.handle(op, self.sent(words), blob)
         assert reply is not None
         data = reply.payload()
         return reply.status, struct.unpack(f"<{len(data) // 8}Q", data) if not reply.data else ()
 
     def post(self, op: Op, *words: int, blob: bytes = b"") -> None:
-        assert self.device.handle(op, words, blob) is None
+        assert self.device.handle(op, self.sent(words), blob) is None
+
+    @staticmethod
+    def sent(words: Sequence[int]) -> tuple[int, ...]:
+        """As they come out of a socket."""
+        return struct.unpack(f"<{len(words)}Q", struct.pack(f"<{len(words)}Q", *words))
 
     def kernel(self, name: str) -> int:
         status, words = self.ask(Op.KERNEL, MODULE, blob=name.encode())
@@ -440,6 +445,16 @@ def test_a_kernel_begins_early_only_right_behind_another_of_its_stream(
     half.launch(number, b"", early=0)
     half.launch(number, b"", early=1, stream=1)
     assert [one.dependent for one in seen] == [False, early, False, False]
+
+
+def test_streams_are_told_apart_by_their_numbers(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = made()
+    seen, number = seen_launches(half, monkeypatch), half.kernel("_Z9incrementPi")
+    for stream in (5000, 5000, 5001):
+        half.launch(number, b"", early=1, stream=stream)
+    assert [one.dependent for one in seen] == [False, True, False]
 
 
 def test_events_and_streams(made: Made) -> None:
