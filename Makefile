@@ -51,13 +51,15 @@ cards: _build/.site  ## draw the card of each page, for links on other sites (ne
 
 # Each worker has a processor already: threads of NumPy's would wait for each other. Pages that
 # `make book` made are up to date here or gone: what it executed for them is not executed again.
-# ONE_OF=3 runs one of three tests that are alike: see tests/sampled.py.
+# Of tests that are alike it runs one of as many as make it take about 12 minutes here;
+# ONE_OF=1 runs them all, ONE_OF=3 one of three: see tests/sampled.py.
+ONE_OF ?= fitting
 test: export OPENBLAS_NUM_THREADS = 1
-test: setup _build/.site  ## run every test this machine can run, and say what it skipped
+test: setup _build/.site  ## run the tests (ONE_OF=1: each that this machine can run), say what was skipped
 	@echo "Testing package, notebooks and pages; the first time takes longest, since everything is compiled."
 	@if [ -e _build/.book ]; then export PHASEBIT_EXECUTED=_build/executed; \
 	    echo "make book has executed the notebooks: what they printed there is compared."; fi; \
-	$(PY) -m pytest $(if $(ONE_OF),--one-of $(ONE_OF)) -n $(JOBS) --dist loadfile --no-loadscope-reorder --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book
+	$(PY) -m pytest --one-of $(ONE_OF) -n $(JOBS) --dist loadfile --no-loadscope-reorder --nbval --nbval-sanitize-with=tests/book/sanitize.cfg tests book
 
 proof: setup  ## replay the emulator's proof whole: what an H200 answered, bit for bit
 	@$(PY) -m proof replay

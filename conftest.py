@@ -137,16 +137,33 @@ def start_again(collector: Any) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--one-of", type=int, default=1, metavar="N",
-        help="run one of N members of each family of tests (see tests/sampled.py)",
+        "--one-of", default="1", metavar="N",
+        help="run one of N members of each family of tests; fitting: so that it takes "
+        f"{sampled.MINUTES} minutes (see tests/sampled.py)",
     )  # fmt: skip
+
+
+def workers(config: pytest.Config) -> int:
+    """How many processes share the tests."""
+    counted = getattr(config, "workerinput", {}).get("workercount")
+    return int(counted or config.getoption("numprocesses", None) or 1)
+
+
+def one_of(config: pytest.Config) -> int:
+    """N of ``--one-of``, as a number."""
+    given = config.getoption("one_of")
+    try:
+        n = sampled.fitting(workers(config)) if given == "fitting" else int(given)
+    except ValueError as error:
+        raise pytest.UsageError(f"--one-of {given}: {error}") from None
+    if n < 1:
+        raise pytest.UsageError(f"--one-of {n}: name a whole number from 1 on")
+    return n
 
 
 def draw(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take out of ``items`` what a sample leaves out, and note it at a member that stays."""
-    n = config.getoption("one_of")
-    if n < 1:
-        raise pytest.UsageError(f"--one-of {n}: name a whole number from 1 on")
+    n = one_of(config)
     if n == 1:
         return
     out = sampled.left_out(items, n, sampled.commit(ROOT), tier, planted_rules.planted_in)
@@ -251,8 +268,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             yellow=not failed and verdict.startswith("SKIPPED"),
         )
     if sum(left.values()):
-        n, seed = terminalreporter.config.getoption("one_of"), sampled.commit(ROOT)
+        config, seed = terminalreporter.config, sampled.commit(ROOT)
         terminalreporter.line(
-            f"One of {n} tests that are alike was run, drawn by the commit {seed}: "
-            f"{sum(left.values())} were left out. `make test` runs all."
+            f"One of {one_of(config)} tests that are alike was run, drawn by the commit {seed}: "
+            f"{sum(left.values())} were left out. `make test ONE_OF=1` runs all, here in about "
+            f"{sampled.whole(workers(config))} minutes."
         )

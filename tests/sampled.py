@@ -4,8 +4,10 @@ A family is one test function with its parameters, in a tier that compiles or lo
 members run is drawn by the commit, so a commit can be tried again, and the next one tries others.
 All that is not in a family runs, and so does each member that proves a rule of the checker.
 Families of one file that share their parameters, as pages or kernels, draw the same ones: what is
-loaded or compiled for one test serves the others. ``make test`` runs everything;
-``make test ONE_OF=3`` is for machines with a limit.
+loaded or compiled for one test serves the others.
+
+``make test`` chooses N so that the tests take about :data:`MINUTES` on the processors at hand, and
+says which; from eight processors on that is 1. ``make test ONE_OF=1`` runs everything anywhere.
 """
 
 from __future__ import annotations
@@ -19,6 +21,31 @@ from pathlib import Path
 import pytest
 
 TIERS = frozenset({"nvcc", "foreign", "site"})
+MINUTES = 12
+ALONE, FAMILIES = 700, 4700
+"""Seconds of one processor for the tests that are in no family, and for all that are in one, with
+nothing compiled yet."""
+
+
+def fitting(processors: int, minutes: float = MINUTES) -> int:
+    """The least N with which the tests take no more than about so many minutes.
+
+    Raises ``ValueError`` where the tests of no family alone take longer.
+
+    >>> fitting(2), fitting(4), fitting(16)
+    (7, 3, 1)
+    """
+    left = minutes * 60 * processors - ALONE
+    if left <= 0:
+        raise ValueError(
+            f"{minutes:g} minutes of {processors} processors are too few for any N: name one"
+        )
+    return max(1, -(-FAMILIES // int(left)))
+
+
+def whole(processors: int) -> int:
+    """About how many minutes all tests take, with nothing compiled yet."""
+    return round((ALONE + FAMILIES) / 60 / processors)
 
 
 def commit(root: Path) -> str:

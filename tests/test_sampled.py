@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+import conftest
 from tests import sampled
+
+
+def controller(one_of: str, processes: int) -> Any:
+    given = {"one_of": one_of, "numprocesses": processes}
+    return SimpleNamespace(getoption=lambda name, default=None: given.get(name, default))
+
+
+def worker(one_of: str, processes: int) -> Any:
+    told = controller(one_of, 0)
+    told.workerinput = {"workercount": processes}
+    return told
 
 
 @dataclass
@@ -50,6 +65,44 @@ def test_each_commit_draws_and_all_have_their_turn() -> None:
 def test_families_of_the_same_parameters_draw_the_same() -> None:
     other = [Item(each.nodeid.replace("test_it", "test_other")) for each in FAMILY]
     assert {one.replace("test_other", "test_it") for one in left(other)} == left(FAMILY)
+
+
+def test_as_many_as_fit_into_the_time() -> None:
+    """Whatever N is chosen, the tests fit, and with one less they would not."""
+    for processors in range(2, 65):
+        n = sampled.fitting(processors)
+        room = 60 * sampled.MINUTES * processors - sampled.ALONE
+        assert sampled.FAMILIES / n <= room
+        assert n == 1 or sampled.FAMILIES / (n - 1) > room
+    assert sampled.fitting(8) == 1 < sampled.fitting(7)
+
+
+def test_a_time_in_which_nothing_fits_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^5 minutes of 2 processors are too few"):
+        sampled.fitting(2, minutes=5)
+
+
+def test_how_long_all_of_them_take() -> None:
+    assert sampled.whole(2) == 45 and sampled.whole(16) == 6
+
+
+@pytest.mark.parametrize(("given", "workers", "n"), [
+    ("3", 2, 3), ("1", 64, 1), ("fitting", 2, 7), ("fitting", 16, 1),
+])  # fmt: skip
+def test_a_number_or_as_many_as_fit(given: str, workers: int, n: int) -> None:
+    for config in controller(given, workers), worker(given, workers):
+        assert conftest.one_of(config) == n
+
+
+@pytest.mark.parametrize("given", ["0", "-2", "half", "1.5"])
+def test_what_is_no_number_is_refused(given: str) -> None:
+    with pytest.raises(pytest.UsageError, match=f"--one-of {given}: "):
+        conftest.one_of(controller(given, 2))
+
+
+def test_one_processor_has_no_room_for_any() -> None:
+    assert 60 * sampled.MINUTES - sampled.ALONE > 0
+    assert conftest.one_of(controller("fitting", 1)) == sampled.FAMILIES // 20
 
 
 def test_the_draw_goes_by_the_commit(tmp_path: Path) -> None:

@@ -151,6 +151,9 @@ class ArenaMemory(Memory):
     def _to_heap(self, made: EmulatorAllocation, by: FreedBy) -> None:
         self.device.free(made.address, by)
 
+    def _heap_again(self, heap: object, freed: object) -> None:
+        """Nothing: what a kernel frees the device may have given to somebody else."""
+
     def _note(self, made: EmulatorAllocation) -> None:
         end = made.start + made.size
         if end + GRANULE > len(self.u1):
@@ -181,8 +184,8 @@ class ArenaMemory(Memory):
 
 def _granules(made: EmulatorAllocation) -> slice:
     """Those that it owns, one at least."""
-    end = made.start + max(made.size, 1)
-    return slice(made.start // GRANULE, -(-end // GRANULE))
+    first = made.start // GRANULE
+    return slice(first, first + max(1, -(-made.size // GRANULE)))
 
 
 def _mirror(item: Allocation) -> EmulatorAllocation:

@@ -142,7 +142,8 @@ class Sieve:
         self.new = 0
         self._known = known
         self._met: set[digest.Key] = set()
-        self._matches = dict.fromkeys(hidden, 0)
+        self._suppressions = dict.fromkeys(hidden)
+        self._matching: set[Suppression] = set()
         self._hidden = 0
         self._old = 0
 
@@ -154,9 +155,8 @@ class Sieve:
             self.reporter.found(passed)
 
     def _counts(self, finding: Finding) -> bool:
-        matching = [each for each in self._matches if each.matches(finding)]
-        for each in matching:
-            self._matches[each] += 1
+        matching = [each for each in self._suppressions if each.matches(finding)]
+        self._matching.update(matching)
         if matching:
             self._hidden += 1
             return False
@@ -185,8 +185,8 @@ class Sieve:
             self.note(f"{_findings(self._hidden)} suppressed")
         if self._old:
             self.note(f"{_findings(self._old)} known from the baseline")
-        for each, count in self._matches.items():
-            if not count:
+        for each in self._suppressions:
+            if each not in self._matching:
                 self.note(f"suppression {each.text} matches nothing")
         if gone := len(self._known - self._met):
             s = "entry" if gone == 1 else "entries"

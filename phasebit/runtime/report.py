@@ -226,9 +226,7 @@ def read(path: Path) -> Report:
     """The report that `AsJson` wrote to a file, if there is one; a line cut off does not count."""
     report = Report()
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    for line in text.splitlines(keepends=True):
-        if not line.endswith("\n"):
-            break
+    for line in text.split("\n")[:-1]:
         data = json.loads(line)
         if "note" in data:
             report = replace(report, notes=(*report.notes, data["note"]))

@@ -422,9 +422,8 @@ class Device:
         """The bytes of a fill."""
         address, value, pitch, width, rows, stream, _ = call.words
         extent = (rows - 1) * pitch + width
-        for row in range(rows) if pitch != width else range(1):
-            size = width if pitch != width else width * rows
-            self.memory.view(address + row * pitch, size)[:] = value & 0xFF
+        for row in range(rows):
+            self.memory.view(address + row * pitch, width)[:] = value & 0xFF
         self.memory.written(address, extent)
         self.clock.copy(stream, width * rows, False, False)
 
@@ -652,9 +651,10 @@ class Device:
         return Reply()
 
     def streams(self, stream: int) -> list[int]:
-        """The streams that a synchronisation names, where there are several devices."""
-        if stream == ALL_STREAMS:
-            return []
+        """The streams that a synchronisation names, where there are several devices.
+
+        All of them are none by name: they are those of no device.
+        """
         if stream > DEVICE_STREAMS - MOST_DEVICES:
             return self.clock.streams_of(DEVICE_STREAMS - stream)
         return [stream]

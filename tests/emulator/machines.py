@@ -6,9 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from phasebit.emulator import Module
+from phasebit.emulator import Module, every_order
 from phasebit.emulator.api.execution import Execution, Mode
+from phasebit.emulator.api.together import Together
+from phasebit.emulator.copy_engine.bulk_copies import Stretch
+from phasebit.emulator.copy_engine.sub_byte_copy import problem
+from phasebit.emulator.copy_engine.tensor_copy import Box
+from phasebit.emulator.copy_engine.tensormap import TensorMap, decode
+from phasebit.emulator.interleavings.searching import Stepped
+from phasebit.emulator.machine.accesses import Access
+from phasebit.emulator.machine.agents import Agent
+from phasebit.emulator.machine.barrier_sites import BarrierSite
+from phasebit.emulator.machine.cluster import cluster_barrier
+from phasebit.emulator.machine.cluster_launch import asks
+from phasebit.emulator.machine.company import Company
+from phasebit.emulator.machine.counters import Counters
+from phasebit.emulator.machine.gathering import Gathering
 from phasebit.emulator.machine.group import Group
+from phasebit.emulator.machine.livelock import Watch
+from phasebit.emulator.machine.multiprocessors import sharers
+from phasebit.emulator.machine.named_barriers import NamedBarrier
+from phasebit.emulator.machine.system import _written as written
+from phasebit.emulator.machine.trace import Trace
 from phasebit.emulator.ptx.noticed_steps import Stepwise
 
 HEAD = """
@@ -50,3 +69,30 @@ def groups(count: int = 1, **how: Any) -> tuple[Any, list[Group]]:
         g.part(np.flatnonzero(g.batch.warp_of[g.lanes] == warp), g.pc)
         for g in ready for warp in np.unique(g.batch.warp_of[g.lanes])
     ]
+
+
+def use_every_part() -> None:
+    """Call something of every module: whoever looks for the tests of a module finds the caller."""
+    made, (g, *_) = groups(2, kind=Stepped, stepwise=frozenset())
+    every_order(kernel("ret;"), args=[0])
+    Watch(made).renew()
+    Company().next()
+    Together()
+    Gathering().bring(g, None)
+    NamedBarrier(g.batch, 0, 0).needed()
+    cluster_barrier(g.batch).left(g.lanes)
+    BarrierSite(g.batch, 0, 0).bytes_text()
+    Access("global", "load", 4, 0, 0, np.zeros(32), "x", None).lanes  # noqa: B018
+    Trace().leaves(g)
+    sharers(g.batch, 0)
+    g.special("laneid")
+    asks(made.program)
+    Counters().add("x", 1)
+    made.standing()
+    Agent(g.batch, False)
+    written("", 1, None, "d", 5)
+    Stretch(made.memory, 0, 4, "shared").words(2)
+    tensor = TensorMap(np.zeros((8, 64), np.uint8), (16, 2)).descriptor
+    decode(tensor.encode())
+    Box(made.memory, 1024, tensor).words(2)
+    problem(tensor, 0, "load")

@@ -134,6 +134,28 @@ def test_9_7_13_17_the_next_answer_is_written_through_another_proxy(
     assert "the answer of thread" in str(run.findings[0])
 
 
+@pytest.mark.parametrize("guilty", [0, 1])
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_9_7_13_17_who_has_read_the_answer_without_a_fence_is_named(
+    cluster: int, guilty: int
+) -> None:
+    """One thread, of the last block of the first or of the second cluster."""
+    block = cluster * (guilty + 1) - 1
+    text = PERSISTENT.replace("WORK:", f"""
+    mov.u32 %r21, %ctaid.x; setp.eq.u32 %p6, %r21, {block}; setp.eq.u32 %p7, %r3, 21;
+    and.pred %p6, %p6, %p7;
+WORK:""", 1).replace(FENCE, f"    @!%p6{FENCE[3:]}")
+    out, run = steal((8, 1, 1), cluster, text=text, schedule="eager")
+    assert (out == 1).all()
+    (said,) = {finding.message for finding in run.findings}
+    assert said.startswith(
+        f"the answer of thread 0 of block {cluster * guilty} writes answer[0 bytes in] through the "
+        "async proxy: `clusterlaunchcontrol.try_cancel."
+    )
+    assert f"; thread 21 of block {block} has read the one before it through the generic" in said
+    assert "no fence.proxy.async lies between: `ld.shared.b128 %q, [answer]`" in said
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("cluster", [1, 2])
 def test_9_7_13_4_the_fence_of_one_direction(cluster: int, schedule: str) -> None:

@@ -101,3 +101,39 @@ def test_one_wait_reaches_no_further_than_the_kernel_between(
     stream.launch("between", dependent=True)
     found = stream.launch("second", dependent=True)
     assert (found == []) == clean, found
+
+
+def test_both_accesses_are_named(stream: Stream) -> None:
+    """The thread that comes too early, its kernel's and the other kernel's instruction."""
+    late = "setp.eq.u32 %p1, %r1, 37; @%p1 ld.global.u32 %r2, [%d1];"
+    none = "no thread has executed griddepcontrol.wait"
+    some = "this thread comes after no griddepcontrol.wait"
+    stream.load(first=FIRST, second=late, third="@%p2 bra A; bra B; A: " + WAIT + " B: " + late,
+                fourth=late.replace("ld.global.u32 %r2, [%d1]", "st.global.u32 [%d2], %r1"))
+    for name, verb, what, did, why in (
+        ("second", "reads", "x", "writes", none), ("third", "reads", "x", "writes", some),
+        ("fourth", "writes", "y", "reads", none),
+    ):  # fmt: skip
+        assert stream.launch("first") == []
+        (said,) = stream.launch(name, dependent=True)
+        mine = {"reads": "@%p1 ld.global.u32 %r2, [%d1]", "writes": "@%p1 st.global.u32 [%d2], %r1"}
+        theirs = {"writes": "st.global.u32 [%d1], %r2", "reads": "ld.global.u32 %r2, [%d2]"}
+        assert said.startswith(
+            f"missing-grid-wait: thread 37 of block 0 {verb} {what}[148 bytes in]: `{mine[verb]}` "
+        )
+        assert f"; kernel first, which may still be under way, {did} it: `{theirs[did]}`" in said
+        assert said.endswith(f"; {why}")
+
+
+def test_who_hears_of_another_threads_wait_has_waited(stream: Stream) -> None:
+    """By a barrier of some; not who goes on without one, nor before it."""
+    met = "@%p2 bra A; bra B; A: " + WAIT + " B: @%p1 bar.sync 1, 32;"
+    early = "setp.eq.u32 %p1, %r1, {}; @%p1 ld.global.u32 %r2, [%d1];"
+    last = "setp.eq.u32 %p2, %r1, 63;" + met.replace("@%p1", "@!%p1")
+    stream.load(first=FIRST, second=met + early.format(31), third=met + early.format(32),
+                fourth=last + early.format(40))
+    for name, thread in (("second", None), ("third", 32), ("fourth", None)):
+        assert stream.launch("first") == []
+        found = stream.launch(name, dependent=True)
+        assert len(found) == (thread is not None)
+        assert all(f"thread {thread} of block 0 reads" in said for said in found)

@@ -106,3 +106,20 @@ def test_a_finding_is_told_when_it_is_found() -> None:
     with observing(Finds()):
         run = Module(racing)["k"].launch(1, 64, [np.zeros(64, np.uint32)])
     assert len(heard) == len(run.findings) == 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_end_of_a_launch_is_told_once(fails: bool) -> None:
+    heard: list[str] = []
+
+    class Ends(LaunchObserver):
+        def gone(self) -> None:
+            heard.append("gone")
+
+        def ends(self, batch: Any) -> None:
+            heard.append("ends")
+
+    text = STORE.replace("ret;", "trap;") if fails else STORE
+    with observing(Ends()):
+        Module(text)["k"].launch(1, 32, [np.zeros(32, np.uint32)], on_fault="report")
+    assert heard == (["gone"] if fails else ["ends", "gone"])

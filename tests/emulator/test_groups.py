@@ -255,3 +255,55 @@ def test_registers_are_written_as_they_are_kept() -> None:
     before = list(g.registers)
     g.write(None, np.uint32(1))
     assert all(a is b for a, b in zip(before, g.registers, strict=True))
+
+
+# -- addresses in a cluster -----------------------------------------------------------------------
+
+
+class Others(AccessObserver):
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def other_blocks(self, g: Any, target: Any, own: Any) -> None:
+        self.heard.append((target.tolist(), own.tolist()))
+
+
+def cluster() -> tuple[Group, Others]:
+    """Two clusters of two blocks of two threads, as one group."""
+    made = machine(grid=4, block=2, cluster=2, check=False)
+    made.start_batch()
+    (g,) = made.ready
+    others = Others()
+    made.told.subscribe(others)
+    return g, others
+
+
+def test_bits_from_24_on_are_the_rank_in_the_cluster() -> None:
+    g, others = cluster()
+    base, stride = g.batch.shared_base, g.batch.shared_stride
+    own = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.uint32) << np.uint32(24)
+    found = g.shared_index(own, np.uint32(8), 4, 2, 4, 0).tolist()
+    assert found == [base + stride * (n // 2) + 8 >> 2 for n in range(8)] and not others.heard
+    other = own ^ np.uint32(1 << 24)
+    other[0] = 0
+    found = g.shared_index(other, np.uint32(16), 8, 3, 8, 0).tolist()
+    blocks = [0, 1, 0, 0, 3, 3, 2, 2]
+    assert found == [base + stride * n + 16 >> 3 for n in blocks]
+    assert others.heard == [(blocks, [0, 0, 1, 1, 2, 2, 3, 3])]
+    one = g.shared_index(np.uint32(1 << 24), np.uint32(4), 4, 2, 4, 0).tolist()
+    assert one == [base + stride * n + 4 >> 2 for n in (1, 1, 1, 1, 3, 3, 3, 3)]
+    assert (np.asarray(g.own_window()) == own).all()
+
+
+def test_a_rank_that_the_cluster_has_not_is_refused() -> None:
+    g, _ = cluster()
+    first = np.zeros(8, np.uint32)
+    first[[3, 5]] = 0x02000010, 0x05000020
+    with pytest.raises(OutOfBounds) as caught:
+        g.shared_index(first, np.uint32(0), 4, 2, 4, 0)
+    assert str(caught.value) == (
+        "thread 0 of block 0 uses the shared address 0x5000020: the cluster has no block of rank "
+        f"5; {g.batch.machine.where(g)}"
+    )
+    with pytest.raises(OutOfBounds, match="no block of rank 2"):
+        g.shared_index(np.uint32(2 << 24), np.uint32(0), 4, 2, 4, 0)

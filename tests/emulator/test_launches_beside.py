@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
 from phasebit.emulator.api.execution import Execution
 from phasebit.emulator.api.together import Together
+from phasebit.emulator.errors import NoPeerAccess
 from phasebit.emulator.findings import Finding
 from phasebit.runtime.backend import Launch
 from phasebit.runtime.emulated import EmulatorBackend
@@ -65,6 +66,7 @@ class Two:
     def run(
         self, *bodies: str, devices: tuple[int, ...] = (0, 1), schedule: str = "late",
         after: dict[int, int] | None = None, also: dict[int, frozenset[int]] | None = None,
+        reaches: Callable[[int], bool] = lambda device: True,
     ) -> list[list[Finding]]:  # fmt: skip
         """What is found in each launch; ``after`` and ``also``: what the host orders."""
         places = ((1, 41), (2, 37), (0, 3), (1, 5))
@@ -80,7 +82,7 @@ class Two:
         together, made = Together(), list[Execution]()
         for number, (name, device) in enumerate(zip(names, devices, strict=True)):
             seat = together.seat(number, device, (after or {}).get(number, 0),
-                                 (also or {}).get(number, frozenset()))  # fmt: skip
+                                 (also or {}).get(number, frozenset()), reaches)  # fmt: skip
             launch = Launch(name, (3, 1, 1), (64, 1, 1), struct.pack("<Q", self.at))
             begin = functools.partial(module.prepare, launch, seat)
             if any(seat.knows(each) for each in range(number)):
@@ -90,7 +92,8 @@ class Two:
             together.begin(made[-1])
         while together.running:
             ended = together.advance()
-            assert ended is None or ended[1] is None, ended
+            if ended is not None and ended[1] is not None:
+                raise ended[1]
         return [each.findings for each in made]
 
     def second(self, *bodies: str, **more: object) -> list[tuple[str, str]]:
@@ -291,3 +294,24 @@ def test_words_of_two_kernels_may_be_of_other_sizes(
     found = two.second(one, other)
     assert [rule for rule, _ in found] == (["race"] if met else [])
     assert not met or f" {name}: " in found[0][1]
+
+
+@pytest.mark.parametrize("devices", [(1, 1), (0, 0), (2, 2)])
+@pytest.mark.parametrize("access", [STORE, LOAD, ADD])
+def test_memory_of_another_device_is_reached_only_where_that_is_allowed(
+    devices: tuple[int, int], access: str, two: Two
+) -> None:
+    """The array is of device 0: its own kernels reach it, others only when they may."""
+    idle = "@%p2 ret;"
+    assert two.second(idle, access, devices=devices, reaches=lambda device: device == 0) == []
+    if devices[0] == 0:
+        assert two.second(idle, access, devices=devices, reaches=lambda device: False) == []
+        return
+    with pytest.raises(NoPeerAccess) as raised:
+        two.second(idle, access, devices=devices, reaches=lambda device: device != 0)
+    own = devices[0]
+    assert re.sub(r" at PTX line \d+", "", str(raised.value)) == (
+        f"thread 37 of block 2 on device {own} touches x, memory of device 0, to which device {own}"
+        f" has no access: {code(access)}; call cudaDeviceEnablePeerAccess(0, 0) while device {own} "
+        "is current"
+    )

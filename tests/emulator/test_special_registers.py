@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from phasebit.emulator.machine import special_registers
 from phasebit.launching.launch import Module
+from tests.emulator.machines import machine
 
 BLOCK, GRID, CLUSTER = (4, 3, 6), (4, 2, 2), (2, 1, 2)
 THREADS = 72
@@ -129,3 +131,71 @@ def test_sizes_of_shared_memory(name: str, size: int) -> None:
 }}
 """
     assert shared(text=text, shared=100).tolist() == [size]
+
+
+def read(name: str, grid: int = 3, block: int = 40, time: int = 0, **how: Any) -> Any:
+    """A register as all threads of a batch read it."""
+    made = machine(grid=grid, block=block, check=False, **how)
+    made.start_batch()
+    made.workspace, made.clock = 0x123456789A, 70
+    lanes = np.arange(made.batches[0].lanes)
+    return special_registers.read(made.batches[0], lanes, time, name)
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("reserved_smem_offset_begin", 128), ("reserved_smem_offset_0", 128),
+    ("reserved_smem_offset_1", 128 + 512), ("reserved_smem_offset_end", 128 + 1024),
+    ("reserved_smem_offset_cap", 128 + 1024), ("envreg0", 0), ("envreg1", 0x12),
+    ("envreg2", 0x3456789A), ("envreg3", 0), ("gridid", 1), ("nsmid", 8), ("ntid.x", 40),
+    ("nctaid.x", 3), ("nctaid.z", 1), ("tid.y", 0), ("total_smem_size", 16),
+])  # fmt: skip
+def test_what_all_threads_read_alike(name: str, value: int) -> None:
+    found = read(name)
+    assert not isinstance(found, np.ndarray) and int(found) == value
+    assert found.dtype == special_registers.FORMS[name]
+
+
+@pytest.mark.parametrize(("name", "time", "value"), [
+    ("clock", 5, 5), ("clock", (3 << 32) + 5, 5), ("clock_hi", (3 << 32) + 5, 3),
+    ("clock64", (3 << 32) + 5, (3 << 32) + 5), ("globaltimer", 5, 71), ("globaltimer", 71, 71),
+    ("globaltimer", 99, 99), ("globaltimer_lo", (3 << 32) + 5, 5),
+    ("globaltimer_hi", (3 << 32) + 5, 3),
+])  # fmt: skip
+def test_a_clock_is_the_groups_own_time_and_the_timer_goes_on(
+    name: str, time: int, value: int
+) -> None:
+    assert int(read(name, time=time)) == value
+
+
+def test_whoever_asks_for_a_clock_looks_at_what_others_change() -> None:
+    made = machine(check=False)
+    made.start_batch()
+    (batch,) = made.batches
+    for count, name in enumerate(sorted(special_registers.CLOCKS), 1):
+        special_registers.read(batch, np.arange(64), 3, name)
+        assert made.polls == count
+    assert len(special_registers.CLOCKS) == 6
+    special_registers.read(batch, np.arange(64), 3, "laneid")
+    assert made.polls == 6 and "clock" not in batch.specials
+
+
+def test_one_thread_reads_a_number() -> None:
+    made = machine(grid=2, block=40, check=False)
+    made.start_batch()
+    (batch,) = made.batches
+    for name, numbers in (("laneid", [5, 3, 0]), ("ctaid.x", [0, 0, 1]), ("tid.x", [5, 35, 0])):
+        for lane, number in zip((5, 35, 40), numbers, strict=True):
+            one = special_registers.read(batch, np.array([lane]), 0, name)
+            assert one.ndim == 0 and one == number
+        assert special_registers.read(batch, np.array([5, 35, 40]), 0, name).tolist() == numbers
+    assert not isinstance(read("ctaid.x", 1), np.ndarray) and read("ctaid.x", 1) == 0
+
+
+def test_the_registers_that_there_are() -> None:
+    forms = special_registers.FORMS
+    assert len(forms) == 3 * 8 + 19 + 5 + 32 + 3 + 1
+    assert {name for name, form in forms.items() if form == np.uint64} == {
+        "clock64", "globaltimer", "gridid",
+    }  # fmt: skip
+    assert forms["is_explicit_cluster"] == np.bool_ and forms["envreg31"] == np.uint32
+    assert "envreg32" not in forms and "tid.w" not in forms

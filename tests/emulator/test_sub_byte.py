@@ -6,6 +6,7 @@ driver's cuTensorMapEncodeTiled.  The oracle writes number by number.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 import phasebit as pb
 from phasebit import process, toolchain
+from phasebit.emulator.copy_engine import sub_byte_copy
+from phasebit.emulator.copy_engine.tensormap import Descriptor
 from phasebit.emulator.errors import Deadlock, EmulatorError, LaunchError
 from phasebit.emulator.numbers import sub_byte
 from tests.emulator import tensors
@@ -229,3 +232,71 @@ def test_ptxas_takes_it(verb: str, tmp_path: Path) -> None:
     command = toolchain.nvcc_command("cubin", "sm_100a")
     done = process.run([*command, path, "-o", tmp_path / "kernel.cubin"], timeout=60)
     assert done.ok and not done.stderr, done.stderr
+
+
+# -- the parts of such a copy ---------------------------------------------------------------------
+
+PACKED = Descriptor("b4x16", 4096, (256, 6), (128,), (64, 4), (1, 1))
+FOUR = Descriptor("b4x16_p64", 4096, (256, 6), (128,), (128, 4), (1, 1))
+SIX = Descriptor("b6x16_p32", 4096, (256, 6), (192,), (128, 4), (1, 1))
+
+
+@pytest.mark.parametrize(("d", "dims", "box", "inner"), [
+    (PACKED, (128, 6), (32, 4), 32), (FOUR, (128, 6), (64, 4), 128), (SIX, (192, 6), (96, 4), 128),
+])  # fmt: skip
+def test_a_copy_is_one_of_bytes(d: Descriptor, dims: Any, box: Any, inner: int) -> None:
+    there, here = sub_byte_copy.in_global(d), sub_byte_copy.in_shared(d)
+    assert (there.data_type, there.dims, there.box) == ("u8", dims, box)
+    assert (here.data_type, here.dims, here.box) == ("u8", d.dims, (inner, 4))
+    assert there.strides == here.strides == d.strides and there.bits == 8
+
+
+@pytest.mark.parametrize(("d", "first", "direction", "said"), [
+    (PACKED, 0, "load", ""), (PACKED, 2, "store", ""), (FOUR, 128, "load", ""),
+    (SIX, 256, "store", ""), (SIX, -128, "load", ""),
+    (PACKED, 1, "load", "the first coordinate is 1; with b4x16 it is a multiple of 2"),
+    (FOUR, 64, "load", "the first coordinate is 64; with b4x16_p64 it is a multiple of 128"),
+    (SIX, 2, "store", "the first coordinate is 2; with b6x16_p32 it is a multiple of 128"),
+    (PACKED, 0, "reduce", "cp.reduce does not take elements of b4x16"),
+    (SIX, 0, "reduce", "cp.reduce does not take elements of b6x16_p32"),
+    (FOUR, 0, "store", "elements of b4x16_p64 cannot be copied from shared to global memory"),
+    (dataclasses.replace(SIX, swizzle="128B_ATOM_64B"), 0, "load",
+     "b6x16_p32 with swizzle 128B_ATOM_64B is for copies to global memory only"),
+    (dataclasses.replace(SIX, swizzle="128B_ATOM_64B"), 0, "store", ""),
+    (dataclasses.replace(SIX, swizzle="128B_ATOM_32B"), 0, "load", ""),
+    (dataclasses.replace(PACKED, swizzle="128B_ATOM_64B"), 0, "load", ""),
+])  # fmt: skip
+def test_what_a_copy_of_such_numbers_may_not(
+    d: Descriptor, first: int, direction: str, said: str
+) -> None:
+    assert sub_byte_copy.problem(d, first, direction) == said
+
+
+class RowsOfBytes:
+    """Two rows in global memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self.rows, self.data = 2, np.frombuffer(data, np.uint8)
+
+    def read(self) -> Array:
+        return self.data
+
+    def write(self, data: Array) -> None:
+        self.data = data
+
+    def words(self, shift: int) -> Array:
+        return np.array([shift])
+
+
+@pytest.mark.parametrize("width", [4, 6])
+def test_slots_have_sixteen_bytes_with_a_gap(width: int) -> None:
+    codes = [[(5 * i + n) % (1 << width) for i in range(16)] for n in (1, 2)]
+    rows: Any = RowsOfBytes(b"".join(packed(row, width) for row in codes))
+    slots = sub_byte_copy.Slots(rows, width)
+    expected = b"".join(packed(row, width).ljust(16, b"\xff") for row in codes)
+    assert slots.read().tobytes() == expected and slots.space == "global"
+    assert slots.words(3).tolist() == [3]
+    if width == 6:  # of four bits none are written
+        rows.data = None
+        slots.write(np.array(codes, np.uint8).reshape(-1) | np.uint8(0x80))
+        assert rows.data.tobytes() == b"".join(packed(row, width) for row in codes)

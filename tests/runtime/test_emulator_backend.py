@@ -15,6 +15,7 @@ from phasebit.emulator import (
     Fault,
     Kernel,
     Livelock,
+    Module,
     StepLimit,
     Together,
     findings,
@@ -109,6 +110,18 @@ def test_text_that_is_no_ptx_and_a_kernel_that_cannot_be_executed(memory: Device
     kernels = loaded(memory, HEAD + ".visible .entry k() { frobnicate.b32 1; }").kernels
     with pytest.raises(ModuleError, match="frobnicate"):
         kernels["k"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_what_is_translated_is_kept_where_that_is_asked_for(
+    keep: bool, memory: DeviceMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Kept(Module):
+        """As `KeptModule`, but nothing is written."""
+
+    monkeypatch.setattr(emulated, "KeptModule", Kept)
+    module: Any = EmulatorBackend(keep=keep).load(PTX, memory)
+    assert type(module.module) is (Kept if keep else Module)
 
 
 def test_other_text_may_be_executed_in_a_program_s_place(memory: DeviceMemory) -> None:
@@ -239,6 +252,9 @@ def test_a_search_has_the_orders_and_the_seconds_that_are_left(
         return search(*given, **named)
 
     monkeypatch.setattr(emulated, "search", searched)
+    modes: list[dict[str, Any]] = []
+    mode = emulated.Mode
+    monkeypatch.setattr(emulated, "Mode", lambda **given: modes.append(given) or mode(**given))
     schedule = "".join(["ev", "ery"])
     backend = EmulatorBackend(keep=False, schedule=schedule, most_runs=3, seconds=40.0)
     module = backend.load(PTX, memory)
@@ -246,6 +262,7 @@ def test_a_search_has_the_orders_and_the_seconds_that_are_left(
     backend.seconds = -5.0
     assert module.launch(launch("bare")).counters == {}
     assert asked == [{"most_runs": 3, "seconds": 40.0}, {"most_runs": 3, "seconds": 0.0}]
+    assert modes == 2 * [{"max_steps": emulated.search_limits.TURNS, "trace": False}]
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -326,6 +343,7 @@ def test_both_sides_know_of_each_allocation(memory: DeviceMemory) -> None:
     assert found["first"] == (first - BASE, 100, 1)
     assert found["second"][:2] == (second - BASE, 4) and found["second"][2] != 1
     variable = arena.allocate(8, "v", "global")
+    assert variable.device == 0
     assert memory.find(variable.start + BASE).space == Space.SYMBOL
     own = arena.allocate(8, "own", "shared")
     assert memory.find(own.start + BASE) is None and own in arena.allocations
@@ -338,6 +356,11 @@ def test_both_sides_know_of_each_allocation(memory: DeviceMemory) -> None:
 def test_the_emulator_sees_as_much_of_memory_as_is_in_use(memory: DeviceMemory) -> None:
     arena = ArenaMemory(memory)
     assert len(arena.u1) == 1 << 20
+    for more in (0, 1):  # behind the first page, and with a granule behind it
+        at = memory.allocate((1 << 20) - 4096 - emulated.GRANULE + more)
+        assert at == BASE + 4096 and len(arena.u1) == 1 << (20 + more)
+        memory.reset()
+        memory.listener = arena = ArenaMemory(memory)
     memory.allocate((1 << 20) + 1)
     assert len(arena.u1) == 1 << 21
     memory.allocate(1 << 21)
@@ -422,6 +445,7 @@ def test_who_else_writes_to_an_address(memory: DeviceMemory) -> None:
 
     assert not asked(own) and asked(host) and asked(own, managed)
     assert not asked(host - 4) and asked(host - 3) and asked(host + 15) and not asked(host + 16)
+    assert not asked(managed + 16) and not asked(managed + 100) and not asked(own - 100)
 
 
 def test_memory_from_malloc_is_the_kernels_own(memory: DeviceMemory) -> None:

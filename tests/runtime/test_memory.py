@@ -133,6 +133,7 @@ def test_what_an_allocation_is_called_and_whose_it_is(memory):
         at, 5, Space.MANAGED, "name", 3, at + 5
     )  # fmt: skip
     assert (usual.space, usual.name, usual.device) == (Space.DEVICE, "", 0)
+    assert mapped_memory.Allocation(BASE, 5) == mapped_memory.Allocation(BASE, 5, 0, "", 0)
 
 
 def test_an_empty_allocation_is_found_at_its_address_and_may_be_freed(memory):

@@ -46,6 +46,15 @@ def test_what_can_be_left_out_and_what_stands_in_its_place() -> None:
     ]
 
 
+@pytest.mark.parametrize(("token", "instead"), [
+    ("%rd1", "mov.b64 %rd1, 0;"), ("token", "mov.b64 token, 0;"), ("Z", "mov.b64 Z, 0;"),
+    ("_", ""), ("_a", "mov.b64 _a, 0;"),
+])  # fmt: skip
+def test_a_token_that_is_kept_is_0(token: str, instead: str) -> None:
+    (one,) = deletions(f".entry k()\n{{ mbarrier.arrive.shared.b64 {token}, [empty]; }}")
+    assert (one.kernel, one.instead) == ("k", instead)
+
+
 def test_all_else_stays_on_its_line() -> None:
     for deletion in deletions(PTX):
         text = deletion.applied(PTX)

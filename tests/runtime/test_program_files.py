@@ -52,8 +52,8 @@ LOADED_AT, SHIFT = 0x10000, 0x1000
 
 def program(libraries: Sequence[str], more: bytes = b"", *, tables: int = 1) -> bytes:
     """An ELF file that asks for libraries; its segment lies elsewhere than in the file."""
-    segments = 1 + tables
-    head = 64 + 56 * (segments + 1)
+    segments = 3 + tables
+    head = 64 + 56 * segments
     names = b"\0" + b"".join(name.encode() + b"\0" for name in libraries)
     at, offsets = 1, []
     for name in libraries:
@@ -63,9 +63,11 @@ def program(libraries: Sequence[str], more: bytes = b"", *, tables: int = 1) -> 
     dynamic = b"".join(struct.pack("<QQ", *each) for each in entries)
     whole = head + len(names) + len(dynamic) + len(more)
     header = struct.pack("<6s10xHHIQQQIHHHHHH", b"\x7fELF\2\1", 3, 62, 1, 0, 64, 0, 0, 64, 56,
-                         segments + 1, 0, 0, 0)  # fmt: skip
-    # Of another kind; loaded; the dynamic section.
-    table = struct.pack("<IIQQQQQQ", 6, 4, 0, LOADED_AT, 0, whole, whole, 8)
+                         segments, 0, 0, 0)  # fmt: skip
+    # Of other kinds; loaded; the dynamic section.
+    table = b"".join(
+        struct.pack("<IIQQQQQQ", kind, 4, 0, LOADED_AT, 0, whole, whole, 8) for kind in (6, 0)
+    )
     table += struct.pack("<IIQQQQQQ", 1, 4, head, LOADED_AT, 0, len(names), len(names), 8)
     for _ in range(tables):
         table += struct.pack("<IIQQQQQQ", 2, 4, head + len(names), 0, 0, len(dynamic), 0, 8)
@@ -200,9 +202,7 @@ def entry(kind, target, payload, flags=0):
 
 def fat(*entries):
     body = b"".join(entries)
-    return (
-        fatbin.MAGIC.to_bytes(4, "little") + b"\1\0\x10\0" + len(body).to_bytes(8, "little") + body
-    )
+    return b"\x50\xed\x55\xba" + b"\1\0\x10\0" + len(body).to_bytes(8, "little") + body
 
 
 class TestFatBinary:

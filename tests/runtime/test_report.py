@@ -115,6 +115,14 @@ def test_a_report_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> 
     assert read(path) == Report(tuple(found(2)))
 
 
+def test_a_line_of_a_report_ends_where_the_next_begins_and_nowhere_else(tmp_path: Path) -> None:
+    path = tmp_path / "report"
+    odd = Finding("race", say("a\u2028b\x85c\u2029d"), kernel="k")
+    with path.open("w", encoding="utf-8") as file:
+        AsJson(file).found([odd, *found(1)])
+    assert read(path) == Report((odd, *found(1)))
+
+
 STANDING = Finding("time-limit", say("was running: all wait"), kernel="k")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from phasebit.emulator.findings import Call, Finding, Place, say
-from phasebit.runtime import server
+from phasebit.runtime import fatbin, server
 from phasebit.runtime.backend import KernelFacts, Launch, ModuleError, Outcome
 from phasebit.runtime.in_process import Runs
 from phasebit.runtime.mapped_memory import BASE, SPAN, DeviceMemory
@@ -20,6 +20,7 @@ from phasebit.runtime.report import ForPeople
 from phasebit.runtime.server import ALL_STREAMS, Device, _extent
 
 from .fake import FakeBackend, FakeModule
+from .test_program_files import entry, fat
 
 PTX = b"""
 .version 8.0
@@ -47,13 +48,18 @@ class Half:
         self.device = Device(self.backend, memory, reporter=ForPeople(self.log), **options)
 
     def ask(self, op: Op, *words: int, blob: bytes = b"") -> tuple[int, tuple[int, ...]]:
-        reply = self.device.handle(op, words, blob)
+        reply = self.device.handle(op, self.sent(words), blob)
         assert reply is not None
         data = reply.payload()
         return reply.status, struct.unpack(f"<{len(data) // 8}Q", data) if not reply.data else ()
 
     def post(self, op: Op, *words: int, blob: bytes = b"") -> None:
-        assert self.device.handle(op, words, blob) is None
+        assert self.device.handle(op, self.sent(words), blob) is None
+
+    @staticmethod
+    def sent(words: Sequence[int]) -> tuple[int, ...]:
+        """As they come out of a socket."""
+        return struct.unpack(f"<{len(words)}Q", struct.pack(f"<{len(words)}Q", *words))
 
     def kernel(self, name: str) -> int:
         status, words = self.ask(Op.KERNEL, MODULE, blob=name.encode())
@@ -119,6 +125,9 @@ def test_text_is_for_the_device_that_there_is_and_not_for_one_that_is_older(made
     half.post(Op.MODULE, 8, blob=PTX.replace(b"sm_80", b"sm_100"))
     assert half.ask(Op.ATTRIBUTE, 75) == (0, (10,)) and half.ask(Op.ATTRIBUTE, 76) == (0, (0,))
     half.post(Op.MODULE, 9, blob=PTX)
+    assert half.ask(Op.ATTRIBUTE, 75) == (0, (10,))
+    others = fat(entry(0, 110, b"x"), entry(2, 120, b"x"), entry(fatbin.PTX, 100, b"x"))
+    half.post(Op.MODULE, 10, blob=others)  # only text is for whichever device there is
     assert half.ask(Op.ATTRIBUTE, 75) == (0, (10,))
     asked = made(capability=86)
     asked.post(Op.MODULE, 8, blob=PTX.replace(b"sm_80", b"sm_75"))
@@ -438,6 +447,16 @@ def test_a_kernel_begins_early_only_right_behind_another_of_its_stream(
     assert [one.dependent for one in seen] == [False, early, False, False]
 
 
+def test_streams_are_told_apart_by_their_numbers(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = made()
+    seen, number = seen_launches(half, monkeypatch), half.kernel("_Z9incrementPi")
+    for stream in (5000, 5000, 5001):
+        half.launch(number, b"", early=1, stream=stream)
+    assert [one.dependent for one in seen] == [False, True, False]
+
+
 def test_events_and_streams(made: Made) -> None:
     half = made()
     half.post(Op.STREAM, 16, 0, 0)
@@ -461,6 +480,17 @@ def test_a_device_is_waited_for_with_all_its_streams(stream: int, made: Made) ->
     half.post(Op.STREAM, 16, 0, 0)
     half.device.clock.launch(16, 500)
     assert half.ask(Op.SYNCHRONIZE, stream, 0) == (0, ())
+    assert half.device.clock.now == 2500
+
+
+def test_one_stream_is_waited_for_without_the_others(made: Made) -> None:
+    half = made()
+    for stream, clocks in ((16, 500), (17, 1500)):
+        half.post(Op.STREAM, stream, 0, 0)
+        half.device.clock.copy(stream, 16 * clocks, stream == 16, stream == 17)
+    assert half.ask(Op.SYNCHRONIZE, 16, 0) == (0, ())
+    assert half.device.clock.now == 1500
+    half.ask(Op.SYNCHRONIZE, 17, 0)
     assert half.device.clock.now == 2500
 
 
@@ -490,6 +520,7 @@ def test_a_stream_waits_for_a_number(
     says = f"a stream waits by cuStreamWaitValue32 for {number} at 0x{at:x}, where {there} is, and"
     assert half.told().startswith(says) != reached
     assert half.ask(Op.VALUE, 0, at + 1, 0, 4)[0] == Status.INVALID_VALUE
+    assert f"a copy of 4 bytes at 0x{at + 1:x} runs 1 bytes past the end" in half.told()
     assert half.memory.early == [(at, 4)]
 
 

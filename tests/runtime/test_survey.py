@@ -64,7 +64,7 @@ def survey(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[mutation.Verdi
         def run_program(
             command: Sequence[str], backend: Any, *, limit: float | None, reporter: Any, stdout: int
         ) -> int:
-            assert command == ["p", "a"] and limit == asked
+            assert command == ["p", "a"] and limit == asked and reporter.apart
             how = backend.backend.how
             assert (how["seed"], how["keep"]) == (1, False)
             module = backend.load(TEXT, None)
@@ -107,6 +107,15 @@ def test_each_deletion_of_what_is_launched_is_tried_until_somebody_notices(surve
     assert schedules == ["late", "eager", "late", "late", "eager", "late", "eager"]
     whole = [text for _, text in ran[:2]]
     assert whole == [TEXT, TEXT] and ran[2][1] == deletions(TEXT)[0].applied(TEXT)
+
+
+def test_what_a_program_prints_is_compared_from_its_first_letter(survey: Any) -> None:
+    def program(text: str, schedule: str, reporter: Any, stdout: int) -> int:
+        os.write(stdout, b"ab" if "membar.gl" in text else b"bb")
+        return 0
+
+    said = [each.otherwise for each in survey(program, "late")]
+    assert said == ["", "other output", ""]
 
 
 def test_what_was_found_before_is_nothing_new_unless_it_is_elsewhere(survey: Any) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,6 +32,7 @@ def test_names_that_are_other_names() -> None:
     assert not found.keys() & library.defined() and set(found.values()) <= library.defined()
     assert not found.keys() & {*library.lacking()}
     assert library.lacking() == sorted(library.lacking())
+    assert "cudaLaunchHostFunc_v2" in library.lacking()  # new in 13, and not what the first is
 
 
 def test_names_that_programs_of_cuda_12_mean_otherwise() -> None:
@@ -253,5 +256,36 @@ def test_a_build_is_kept_under_a_name_made_from_all_that_goes_into_it(
     assert all(name.startswith("runtime/") and len(name) == 24 for name in kept)
 
 
-def test_a_library_is_built_and_opened_once() -> None:
-    assert library.build.cache_info() and library.exchange.cache_info()
+def test_compare_and_swap_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    class Opened:
+        exchange = SimpleNamespace()
+
+        def __init__(self, name: str) -> None:
+            opened.append(name)
+
+    monkeypatch.setattr(library, "build", lambda: Path("/b"))
+    monkeypatch.setattr(library.ctypes, "CDLL", Opened)
+    library.exchange.cache_clear()
+    try:
+        function = library.exchange()
+        assert library.exchange() is function and opened == ["/b/libexchange.so"]
+        number, pointer = ctypes.c_size_t, ctypes.c_void_p
+        assert function.argtypes == [number, pointer, pointer, number, pointer, pointer, pointer]
+        assert function.restype is None
+    finally:
+        library.exchange.cache_clear()
+
+
+def test_the_stand_in_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+    monkeypatch.setattr(library, "_identity", lambda command: "some compiler")
+    monkeypatch.setattr(
+        library.build_cache, "keep", lambda name, make: built.append(name) or Path(name)
+    )
+    library.build.cache_clear()
+    try:
+        assert library.build() is library.build() and len(built) == 1
+    finally:
+        library.build.cache_clear()

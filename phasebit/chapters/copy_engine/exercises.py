@@ -37,25 +37,58 @@ def copies_under_way(answer: Callable[[int, int, int, int], int]) -> str:
     return agree(answer, cases(), words, "memories")
 
 
-@judged
-def expected_bytes(answer: Callable[..., int]) -> str:
-    """``answer(rows, cols, box_rows, box_cols, x, y)``: bytes to expect for one box of bf16.
+Pieces = list[int]
+"""Bytes that the engine subtracts at a time, in order."""
 
-    The matrix has ``rows`` × ``cols``; the box begins at column ``x`` and row ``y``.
+
+def _ends(first: Pieces, second: Pieces, announced: int) -> set[str]:
+    total = sum(first) + sum(second)
+    seen: set[str] = set()
+    at = {(0, 0)}  # how many pieces of each have come, where the count has not been zero
+    for _ in range(len(first) + len(second)):
+        on = {(i + di, j + dj) for i, j in at for di, dj in ((1, 0), (0, 1))
+              if i + di <= len(first) and j + dj <= len(second)}  # fmt: skip
+        zero = {(i, j) for i, j in on if sum(first[:i]) + sum(second[:j]) == announced}
+        if zero:
+            seen |= {"complete"} if announced == total else {"complete", "too early"}
+        at = on - zero
+    return seen | ({"never"} if at else set())
+
+
+@judged
+def endings(answer: Callable[[Pieces, Pieces, int], set[str]]) -> str:
+    """``answer(first, second, announced)``: how a wait for two copies can end.
+
+    The engine subtracts the pieces of both, in any mixture. A right answer is told which equal
+    pieces could end as the blocks of the record did.
     """
     draw = random.Random(150)
-    for _ in range(60):
-        rows, cols = draw.randint(1, 300), 8 * draw.randint(1, 40)
-        box_rows, box_cols = draw.randint(1, 256), 8 * draw.randint(1, 8)
-        x, y = 8 * draw.randint(-3, cols // 8 + 2), draw.randint(-20, rows + 20)
-        tensor = TensorMap(np.zeros((rows, cols), np.float16), (box_cols, box_rows))
-        got = ask(answer, rows, cols, box_rows, box_cols, x, y)
-        if not same(got, tensor.nbytes):
-            raise Wrong(
-                f"for a box of {box_rows} × {box_cols} at column {x} and row {y} of a matrix of "
-                f"{rows} × {cols} the barrier sees {tensor.nbytes} bytes, not {shown(got)}"
-            )
-    return "60 boxes, at the edges too"
+
+    def cases() -> Iterator[Case]:
+        for first, second, announced in (
+            ([4096], [4096], 8192), ([4096], [4096], 4096), ([4096], [4096], 8176),
+            ([4096], [2048], 4096), ([1024, 3072], [3072, 1024], 4096), ([16], [16], 48),
+            ([4080, 16], [4096], 4096), ([32, 16], [16, 32], 48),
+        ):  # fmt: skip
+            yield (first, second, announced), _ends(first, second, announced)
+        for _ in range(80):
+            first, second = ([16 * draw.randint(1, 4) for _ in range(draw.randint(1, 4))]
+                             for _ in range(2))  # fmt: skip
+            announced = 16 * draw.randint(1, (sum(first) + sum(second)) // 16 + 1)
+            yield (first, second, announced), _ends(first, second, announced)
+
+    def words(first: Pieces, second: Pieces, announced: int) -> str:
+        return f"pieces {first} and {second}, {announced} bytes announced"
+
+    tried = agree(answer, cases(), words, "pairs of copies")
+    sizes = [2**n for n in range(4, 13)]
+    half, less = ([_ends([size] * (4096 // size), [size] * (4096 // size), announced)
+                   for size in sizes] for announced in (4096, 8176))  # fmt: skip
+    return (
+        f"{tried}; equal pieces of 16 to 4,096 bytes: with 4,096 announced "
+        f"{sum('never' in said for said in half)} of {len(sizes)} sizes can end in never; with "
+        f"8,176 announced {sum(said == {'never'} for said in less)} sizes always do"
+    )
 
 
 @judged

@@ -6,20 +6,26 @@ import statistics
 from typing import Any
 
 from phasebit import measure
-from phasebit.draw import Picture, curves
+from phasebit.draw import Picture, bars, curves
 from phasebit.measure import Table
 
 LOADS = (1, 2, 4)
 """Loads of a thread that are shown."""
 
 
-def prefetches(recorded: dict[str, Any]) -> Table:
+def prefetches(recorded: dict[str, Any]) -> Picture:
     """Cycles of a copy, by how long before the engine was told of it."""
-    found = {what: f"{statistics.median(each):.0f}" for what, each in recorded["cycles"].items()}
-    rows = [(what if not what.isdigit() else f"prefetched {int(what):,} cycles before", took)
-            for what, took in found.items()]  # fmt: skip
-    rows.sort(key=lambda row: ("memory" not in row[0], "cache" in row[0]))
-    return Table(("piece", "cycles of its copy"), tuple(rows), measure.source(recorded))
+    found = {
+        what if not what.isdigit() else f"prefetched {int(what):,} cycles before":
+            statistics.median(each)
+        for what, each in recorded["cycles"].items()
+    }  # fmt: skip
+    names = sorted(found, key=lambda name: ("memory" not in name, "cache" in name))
+    return bars(
+        {name: found[name] for name in names}, x_label="cycles of the copy",
+        hues=dict.fromkeys((names[0], names[-1]), "orange"),
+        title=f"A copy of 8 KiB, {measure.source(recorded)}",
+    )  # fmt: skip
 
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:
@@ -91,14 +97,18 @@ def announced(recorded: dict[str, Any]) -> Table:
     return Table(heading, tuple(rows), f"blocks of 2,112; {measure.source(recorded)}")
 
 
-def hints(recorded: dict[str, Any]) -> Table:
+def hints(recorded: dict[str, Any]) -> Picture:
     """GB/s of stream and table together, by the table's size and the hint."""
-    rows = [
-        (f"{mib} MiB", *(f"{statistics.median(each):,.0f}" for each in by_hint.values()))
-        for mib, by_hint in recorded["hints"].items()
-    ]
-    heading = ("table", "no hint, GB/s", "the stream first", "and the table last")
-    return Table(heading, tuple(rows), measure.source(recorded))
+    names = "no hint", "the stream first", "and the table last"
+    found = zip(names, zip(*(each.values() for each in recorded["hints"].values()), strict=True),
+                strict=True)  # fmt: skip
+    return curves(
+        [int(mib) for mib in recorded["hints"]],
+        {name: [statistics.median(each) for each in of_sizes] for name, of_sizes in found},
+        x_label="MiB of the table", y_label="GB/s of stream and table",
+        show=lambda rate: f"{float(rate):,.0f}",
+        title=f"What a hint is worth, {measure.source(recorded)}",
+    )  # fmt: skip
 
 
 def hint_control(recorded: dict[str, Any]) -> Picture:

@@ -249,42 +249,56 @@ def cycles_table(
 
 
 TRIED = {
-    "two parts": "in a group, one part is promoted under the other's products",
-    "consumers take turns": "named barriers: one promotes while the other multiplies",
-    "one consumer begins late": "once out of step, they stay so",
-    "scales of B a step ahead": "no load is waited for",
-    "three slots": "control: is the ring deep enough?",
+    "two parts": "one is promoted under the other",
+    "consumers take turns": "by named barriers",
+    "one consumer begins late": "they stay out of step",
+    "scales of B a step ahead": "no wait for loads",
+    "three slots": "is the ring deep enough?",
 }
 """What was tried to hide promotion -> why it should help."""
 
 
-def tried(recorded: dict[str, Any]) -> Table:
+def tried(recorded: dict[str, Any]) -> Picture:
     """What each try does to the kernel with block scales, as a share of its rate."""
-    chosen = shapes(recorded)[:2]
-    rows = tuple(
-        (name, why, *(
-            f"{rate(recorded, shape, name) / rate(recorded, shape, 'block scales'):.2f}"
-            for shape in chosen
-        ))
-        for name, why in TRIED.items()
-    )  # fmt: skip
-    return Table(
-        ("tried", "why it should help", *(f"{shape[0]}³" for shape in chosen)), rows,
-        f"rate, block scales = 1. {measure.source(recorded)}",
+    rows = {f"{name}: {why}": name for name, why in TRIED.items()}
+    return _shares(recorded, rows, "block scales", chosen=2)
+
+
+def rates_drawn(recorded: dict[str, Any], names: tuple[str, ...]) -> Picture:
+    """Rates of contenders on each shape, as shares of the rival's."""
+    return _shares(recorded, {name: name for name in names}, RIVAL)
+
+
+def _shares(
+    recorded: dict[str, Any], rows: dict[str, str], over: str, digits: int = 2, chosen: int = 9
+) -> Picture:
+    """Rates over a contender's, a mark for each shape; ``rows``: name of a row -> contender."""
+    from phasebit.draw import dots
+
+    heads = dict(zip(_heads(recorded), shapes(recorded)[:chosen], strict=False))
+    return dots(
+        {row: {head: rate(recorded, shape, name) / rate(recorded, shape, over)
+               for head, shape in heads.items()}
+         for row, name in rows.items()},
+        x_label=f"rate, {over} = 1", line=1, show=lambda share: f"{float(share):.{digits}f}",
+        title=measure.source(recorded),
     )  # fmt: skip
 
 
 def errors_table(recorded: dict[str, Any], names: tuple[str, ...]) -> Table:
-    """Errors of kernels on the GPU, by length of the sum and signs of the data."""
+    """Errors of kernels on the GPU, by length of the sum and signs of the data.
+
+    Kernels with the same errors share a row.
+    """
     cases = recorded["errors"]
     heads = (f"k = {c['k']}, {'normal' if c['signs'] else 'no signs'}" for c in cases)
-    rows = tuple(
-        (name, *(f"{case['relative'][name]:.4f}" for case in cases))
-        for name in names
-        if all(name in case["relative"] for case in cases)
-    )
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        if all(name in case["relative"] for case in cases):
+            cells = tuple(f"{case['relative'][name]:.4f}" for case in cases)
+            rows.setdefault(cells, []).append(name)
     return Table(
-        ("kernel", *heads), rows,
+        ("kernel", *heads), tuple(("; ".join(who), *cells) for cells, who in rows.items()),
         "relative error against f64, the rounding of the result to bf16 included. "
         + measure.source(recorded),
     )  # fmt: skip
@@ -292,54 +306,38 @@ def errors_table(recorded: dict[str, Any], names: tuple[str, ...]) -> Table:
 
 LEAD = {
     "unrolled by 8": "less of the loop is left",
-    "descriptors by adding": "one addition in place of packing",
-    "all boxes of a tile": "no store waits for the one before",
-    "one block, said to ptxas": "it may use all registers",
-    "scales of B in shared memory": "no load from memory in the loop",
-    "scales of B in lanes": "a shuffle in place of a load",
-    "pairs of blocks": "each tile of B leaves the L2 cache once for two blocks",
+    "descriptors by adding": "one addition",
+    "all boxes of a tile": "no store waits",
+    "one block, said to ptxas": "all registers",
+    "scales of B in shared memory": "no loads",
+    "scales of B in lanes": "shuffles, no loads",
+    "pairs of blocks": "B leaves L2 once for two",
 }
 """What was tried against DeepGEMM's lead -> why it should help."""
 
 BACK = (
-    "consumers load the scales of B from memory",
+    "consumers load the scales of B",
     "each warp stores its own 16 rows",
     "unrolled by 6, not 9",
-    "8 rows of tiles walked together, not 12",
-    "16 rows of tiles walked together, not 12",
-    "every lane frees the slot, not one a warp",
+    "8 rows of tiles together, not 12",
+    "16 rows of tiles together, not 12",
+    "every lane frees the slot",
 )
 """What is taken back of the kernel that is ahead, in the order of :data:`trying.BACK`."""
 
 
-def lead(recorded: dict[str, Any]) -> Table:
+def lead(recorded: dict[str, Any]) -> Picture:
     """Rates over DeepGEMM's on each shape: the unrolled kernel, and what was tried."""
-    names = "unrolled", *LEAD, "DeepGEMM, no pairs"
-    rows = {name: (name, LEAD.get(name, "")) for name in names}
-    return _beside_deep_gemm(recorded, "why it should help", rows)
+    rows = {"unrolled": "unrolled"} | {f"{name}: {why}": name for name, why in LEAD.items()}
+    rows["DeepGEMM, no pairs"] = "DeepGEMM, no pairs"
+    return _shares(recorded, rows, "DeepGEMM", digits=3)
 
 
-def ahead(recorded: dict[str, Any]) -> Table:
+def ahead(recorded: dict[str, Any]) -> Picture:
     """The same of the kernel that is ahead, and of it with one thing taken back."""
-    rows = {"unrolled": ("unrolled", ""), trying.IN_SLOT: (trying.IN_SLOT, "")}
-    for name, back in zip(trying.BACK, BACK, strict=True):
-        rows[name] = "the same, but", back
-    return _beside_deep_gemm(recorded, "taken back", rows)
-
-
-def _beside_deep_gemm(
-    recorded: dict[str, Any], head: str, rows: dict[str, tuple[str, str]]
-) -> Table:
-    """Rates over DeepGEMM's; ``rows``: contender -> its first two cells."""
-    return Table(
-        ("kernel", head, *_heads(recorded)),
-        tuple(
-            (*cells, *(f"{rate(recorded, shape, name) / rate(recorded, shape, 'DeepGEMM'):.3f}"
-                       for shape in shapes(recorded)))
-            for name, cells in rows.items()
-        ),
-        f"rate, DeepGEMM = 1. {measure.source(recorded)}",
-    )  # fmt: skip
+    rows = {name: name for name in ("unrolled", trying.IN_SLOT)}
+    rows |= {f"but {back}": name for name, back in zip(trying.BACK, BACK, strict=True)}
+    return _shares(recorded, rows, "DeepGEMM", digits=3)
 
 
 def rates(recorded: dict[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What is cold in a flushed launch, and what was tried against it: tables of the record."""
+"""What is cold in a flushed launch, and what was tried against it: numbers of the record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from phasebit import measure
 from phasebit.chapters.every_shape import cold, view
-from phasebit.chapters.every_shape.cold import CHANGES, EXPECTED, STATES, Change, name_of
+from phasebit.chapters.every_shape.cold import CHANGES, STATES, Change, name_of
 from phasebit.chapters.every_shape.shapes import Shape
 
 ROWS = {
@@ -19,7 +19,7 @@ ROWS = {
     "dry": (Change(dry=True),),
     "turned": (Change(turned=True),),
 }
-"""Row of the table -> the changes that it shows, of which a shape has one at most."""
+"""What was tried -> the changes that it shows, of which a shape has one at most."""
 
 
 def states(record: Mapping[str, Any]) -> measure.Table:
@@ -46,18 +46,3 @@ def changed(record: Mapping[str, Any], shape: Shape, what: str) -> tuple[float, 
                              for way in view.WAYS)  # fmt: skip
             return warm, flushed
     return None
-
-
-def changes(record: Mapping[str, Any]) -> measure.Table:
-    """Each change alone, warm / flushed, against the plan as it was."""
-    rows = []
-    for what in ROWS:
-        cells = []
-        for shape in CHANGES:
-            more = changed(record, shape, what)
-            cells.append(" / ".join(f"{each:+.0%}" for each in more) if more else "–")
-        rows.append((what, EXPECTED[what.rpartition(", ")[2]].partition(":")[0], *cells))
-    return measure.Table(
-        ("change", "expected", *map(str, CHANGES)), tuple(rows),
-        f"warm / flushed, against the fastest plan as it was; {measure.source(dict(record))}",
-    )  # fmt: skip

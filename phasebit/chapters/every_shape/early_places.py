@@ -95,15 +95,14 @@ def of_parts(record: Mapping[str, Any], shape: Shape, way: str) -> dict[int, lis
     return found
 
 
-def table(record: Mapping[str, Any], *shapes: Shape) -> measure.Table:
-    """How a launch comes, in whose places: what it takes at some shapes."""
-    each = [times(record, shape) for shape in shapes]
-    names = (NOT_EARLY, EARLY, LATE, *PLACED)
-    rows = tuple(
-        (name, *(f"{row[name]:.1f}" if name in row else "–" for row in each)) for name in names
-    )
-    return measure.Table(
-        ("launched", *map(str, shapes)), rows,
-        "µs from the end of a launch to the end of the next, kernels with stamps, tiles of "
-        f"64 × 128; {measure.source(dict(record))}",
+def drawn(record: Mapping[str, Any], *shapes: Shape) -> Picture:
+    """How a launch comes, in whose places: its time against a launch that is not early."""
+    from phasebit.draw import dots
+
+    each = {str(shape): times(record, shape) for shape in shapes}
+    return dots(
+        {way: {shape: us[way] / us[NOT_EARLY] for shape, us in each.items() if way in us}
+         for way in (EARLY, LATE, *PLACED)},
+        x_label="time from the end of a launch to the end of the next / not early", line=1,
+        title=f"Kernels with stamps, tiles of 64 × 128; {measure.source(dict(record))}",
     )  # fmt: skip

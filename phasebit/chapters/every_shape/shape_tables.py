@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from statistics import median, quantiles
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from phasebit import measure
 from phasebit.chapters.every_shape import plans, processes, view, waves
 from phasebit.chapters.every_shape.choice import PAIRS_EVERYWHERE
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
+
+if TYPE_CHECKING:
+    from phasebit.draw import Picture
 
 EARLY, LATE = Plan(plans.EARLY, 1, 128, 8), Plan(plans.SMALL, 1, 128, 8)
 """Tiles of 64 × 128 with an early launch, and the same without."""
@@ -63,22 +66,29 @@ def exchanged(record: Mapping[str, Any]) -> measure.Table:
     )
 
 
-def sharing(record: Mapping[str, Any], *shapes: Shape) -> measure.Table:
-    """Tiles of 64 × 128 by blocks alone, pairs and fours: modelled copies, measured times."""
+def sharing(record: Mapping[str, Any], *shapes: Shape) -> Picture:
+    """Tiles of 64 × 128 by blocks alone, pairs and fours: modelled copies, measured times.
+
+    Both against a block alone at the first of the shapes.
+    """
+    from phasebit.draw import dots
+
     kinds = {
         "alone": EARLY,
         "pairs": Plan(plans.PAIRS, 1, 128, 7, pair=2),
         "fours": Plan(plans.PAIRS, 1, 128, 7, pair=4),
     }
-    rows = []
-    for shape in shapes:
-        times = view.row_of(record, shape)["all"]
-        for what, plan in kinds.items():
-            rows.append((str(shape), what, f"{waves.copies_clocks(plan, shape):.0f}",
-                         f"{view.median(times[str(plan)], 'warm'):.2f}"))  # fmt: skip
-    return measure.Table(
-        ("M × N × K", "blocks", "copies of a step, clocks of the model", "µs, warm"), tuple(rows),
-        measure.source(dict(record)),
+    found = {
+        f"{shape}, {what}": (waves.copies_clocks(plan, shape),
+                             view.median(view.row_of(record, shape)["all"][str(plan)], "warm"))
+        for shape in shapes for what, plan in kinds.items()
+    }  # fmt: skip
+    clocks, us = next(iter(found.values()))
+    return dots(
+        {f"{name}: {took:.2f} µs": {"copies, by the model": asked / clocks, "time": took / us}
+         for name, (asked, took) in found.items()},
+        x_label=f"against {next(iter(found))}", line=1,
+        title=f"Copies of a step by the model, and the time, warm; {measure.source(dict(record))}",
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit import measure
-from phasebit.chapters.every_shape import tries, view
+from phasebit.chapters.every_shape import cold, cold_tables, few_rows, floor_texts, tries, view
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.chapters.every_shape.trial_tables import LEVEL, word_of
 
@@ -29,7 +29,7 @@ class Trial(NamedTuple):
 
     name: str
     expected: str
-    """As it was written down; "" for the vendor, of whom nothing was expected."""
+    """As it was written down; "" where nothing was expected, as of the vendor."""
     more: dict[str, float]
     """Which time -> per cent by which it is longer than without the change."""
 
@@ -71,6 +71,78 @@ def further(record: Mapping[str, Any], *shapes: Shape) -> Picture:
     return drawn(trials, "Time against " + "; ".join(bases), record)
 
 
+def few(recorded: Mapping[str, Any]) -> Picture:
+    """Few rows, flushed: the plan without its products, and two changes; the vendor last."""
+    rows: dict[str, dict[str, float]] = {}
+    took = []
+    for row in recorded["shapes"]:
+        shape = str(Shape(*row["shape"]))
+        whole = row["times"][few_rows.WHOLE]
+        took.append(f"{shape}: {view.median(whole, 'flushed'):.1f} µs")
+        for name, times in row["times"].items():
+            if name != few_rows.WHOLE:
+                rows.setdefault(name, {})[shape] = _per_cent(times, whole, "flushed")
+    rows[view.VENDOR] = rows.pop(view.VENDOR)
+    said = few_rows.tried(few_rows.PLANS[Shape(*recorded["shapes"][-1]["shape"])])
+    trials = [Trial(name, said[name].expected if name in said else "", more)
+              for name, more in rows.items()]  # fmt: skip
+    return drawn(trials, "Flushed, time against the whole plan; " + "; ".join(took), recorded,
+                 "flushed")  # fmt: skip
+
+
+TURNS = "boxes as the plan's, by turns"
+WIDER = "boxes of 256 bytes, all rows"
+FLOOR = {
+    "nothing": floor_texts.NOTHING,
+    "weights, boxes of 256 bytes": WIDER,
+    "weights, boxes by turns": TURNS,
+    "weights, the plan's boxes": floor_texts.PLANS_BOXES,
+    "no products": few_rows.NO_PRODUCTS,
+    "whole": few_rows.WHOLE,
+    view.VENDOR: view.VENDOR,
+}
+"""Row of the picture -> contender of the record."""
+
+
+def least(row: Mapping[str, Any]) -> float:
+    """Microseconds, flushed, of the fastest way to read all weights."""
+    return min(view.median(row["times"][way], "flushed") for way in row["ways"]
+               if way not in (floor_texts.NOTHING, floor_texts.HALF))  # fmt: skip
+
+
+def floor(recorded: Mapping[str, Any]) -> Picture:
+    """Few rows, flushed: reading the weights alone, and what multiplies as well."""
+    from phasebit.draw import dots
+
+    shapes = {str(Shape(*row["shape"])): row for row in recorded["shapes"]}
+    rows = {what: {shape: view.median(row["times"][name], "flushed")
+                   for shape, row in shapes.items()} for what, name in FLOOR.items()}  # fmt: skip
+    ways = len(recorded["shapes"][0]["ways"]) - 2
+    fastest = {f"weights, fastest of {ways} ways": {
+        shape: least(row) for shape, row in shapes.items()}}  # fmt: skip
+    nothing = {"nothing": rows.pop("nothing")}
+    return dots(
+        nothing | fastest | rows, x_label="µs, flushed", show=lambda us: f"{us:.1f}",
+        title=f"What a launch reads and does; {measure.source(dict(recorded))}",
+    )  # fmt: skip
+
+
+def against_cold(record: Mapping[str, Any]) -> Picture:
+    """What was tried against cold launches: a row for each change at each shape that had it."""
+    squares = [shape for shape in cold.CHANGES if shape.m == shape.n == shape.k]
+    meant = {"lines": squares, "turned": [each for each in cold.CHANGES if each not in squares]}
+    trials = []
+    for what in cold_tables.ROWS:
+        expected = cold.EXPECTED[what.rpartition(", ")[2]].partition(":")[0]
+        for shape in cold.CHANGES:
+            more = cold_tables.changed(record, shape, what)
+            if more is not None:
+                said = expected if shape in meant.get(what, cold.CHANGES) else ""
+                values = {way: 100 * each for way, each in zip(view.WAYS, more, strict=True)}
+                trials.append(Trial(f"{what}, {shape}", said, values))
+    return drawn(trials, "Time against the fastest plan as it was", record, "flushed")
+
+
 def _per_cent(times: Mapping[str, Any], base: Mapping[str, Any], way: str) -> float:
     return 100 * (view.median(times, way) / view.median(base, way) - 1)
 
@@ -87,8 +159,10 @@ def zone(expected: str) -> tuple[float, float]:
     ]
 
 
-def drawn(trials: Sequence[Trial], title: str, record: Mapping[str, Any]) -> Picture:
-    """A row for each trial: shaded where its warm time was expected, a mark where each came out.
+def drawn(
+    trials: Sequence[Trial], title: str, record: Mapping[str, Any], way: str = "warm"
+) -> Picture:
+    """A row for each trial: shaded where its time was expected, a mark where each came out.
 
     The axis is linear between -10 and 10 per cent, and logarithmic beyond. Marks of a row stand one
     below the other, each with its number at the right; no line of the grid crosses what is read.
@@ -162,7 +236,7 @@ def drawn(trials: Sequence[Trial], title: str, record: Mapping[str, Any]) -> Pic
             handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
             axes.legend(handles.values(), handles, frameon=False, labelcolor=INK_MUTED, fontsize=9,
                         loc="upper left", bbox_to_anchor=(0, -45 / total), ncols=2)  # fmt: skip
-        frame(axes, title, "shaded: where we expected the warm time", narrow=narrow)
+        frame(axes, title, f"shaded: where we expected the {way} time", narrow=narrow)
         if not narrow:
             axes.set_title("\n".join(wrap(title, _TITLE, 10)), fontsize=10, color=INK, loc="left")
         axes.grid(visible=False)
@@ -173,4 +247,4 @@ def drawn(trials: Sequence[Trial], title: str, record: Mapping[str, Any]) -> Pic
     return both(one, f"{title}.\n" + "\n".join(lines))
 
 
-__all__ = ["Trial", "drawn", "further", "small", "zone"]
+__all__ = ["Trial", "against_cold", "drawn", "few", "further", "small", "zone"]

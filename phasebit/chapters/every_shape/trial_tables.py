@@ -7,7 +7,7 @@ from statistics import quantiles
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.every_shape import few_rows, plans, shape_tables, tries, view
+from phasebit.chapters.every_shape import plans, shape_tables, tries, view
 from phasebit.chapters.every_shape.choice import contenders
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
@@ -117,31 +117,6 @@ def policies(record: Mapping[str, Any]) -> measure.Table:
     return measure.Table(
         (f"{shape}", "µs, flushed", "middle half"), tuple(rows),
         f"of the run with all plans; {measure.source(dict(record))}",
-    )  # fmt: skip
-
-
-def few(recorded: Mapping[str, Any]) -> measure.Table:
-    """Few rows: the plan without its products, and two changes, flushed."""
-    shapes = [Shape(*row["shape"]) for row in recorded["shapes"]]
-    names = dict.fromkeys(name for row in recorded["shapes"] for name in row["times"])
-    names = dict.fromkeys([*(name for name in names if name != view.VENDOR), view.VENDOR])
-    plan = few_rows.PLANS[shapes[-1]]
-    rows = []
-    for name in names:
-        cells = []
-        for row in recorded["shapes"]:
-            whole = view.median(row["times"][few_rows.WHOLE], "flushed")
-            if name == few_rows.WHOLE:
-                cells.append(f"{whole:.1f} µs")
-            elif name in row["times"]:
-                cells.append(f"{view.median(row['times'][name], 'flushed') / whole - 1:+.1%}")
-            else:
-                cells.append("–")
-        tried = few_rows.tried(plan).get(name)
-        rows.append((name, tried.expected if tried else "", *cells))
-    return measure.Table(
-        ("", "expected", *map(str, shapes)), tuple(rows),
-        f"flushed: time against the first row; {measure.source(dict(recorded))}",
     )  # fmt: skip
 
 

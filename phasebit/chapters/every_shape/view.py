@@ -224,20 +224,24 @@ def named(shape: Shape) -> str:
     return f"{shape}" + (f": {LAYERS[shape]}" if shape in LAYERS else "")
 
 
-def rows_table(recorded: Mapping[str, Any]) -> measure.Table:
-    """Rows as they are and rows that begin at multiples of 128 bytes: ours and cuBLAS, µs."""
-    rows = []
+def rows_drawn(recorded: Mapping[str, Any]) -> Picture:
+    """Rows as they are and rows that begin at multiples of 128 bytes: ours and cuBLAS."""
+    from phasebit.draw import dots
+
+    found = {}
     for row in recorded["rows"]:
         times = row["times"]
-        for who, head in (("ours", ""), (VENDOR, f"{VENDOR}, ")):
-            named = [name for name in times if name.startswith(VENDOR) == bool(head)]
-            cells = [f"{median(times[name], way):.1f}" for way in WAYS for name in named]
-            before, after = (median(times[name], "warm") for name in named)
-            cells.append(f"{1 - after / before:.0%}")
-            rows.append((str(Shape(*row["shape"])), who, *cells))
-    heads = [f"{what}, {way}" for way in WAYS for what in ("as they are", "at multiples of 128")]
-    heads.append("saved, warm")
-    return measure.Table(
-        ("M × N × K", "who", *heads), tuple(rows),
-        f"µs; where rows of A and B begin; {measure.source(dict(recorded))}",
+        named = {who: [name for name in times if name.startswith(VENDOR) == (who == VENDOR)]
+                 for who in ("ours", VENDOR)}  # fmt: skip
+        for who, (as_it_is, at_lines) in named.items():
+            us = median(times[as_it_is], "warm")
+            found[f"{Shape(*row['shape'])}, {who}: {us:.1f} µs"] = {
+                f"{what}, {way}": median(times[name], way) / median(times[named[VENDOR][0]], way)
+                for way in WAYS
+                for what, name in (("as they are", as_it_is), ("at multiples of 128", at_lines))
+            }
+    return dots(
+        found, x_label=f"time / that of {VENDOR} with rows as they are", line=1,
+        title="Where rows of A and B begin; behind each name its time with rows as they are, "
+        f"warm; {measure.source(dict(recorded))}",
     )  # fmt: skip

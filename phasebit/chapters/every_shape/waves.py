@@ -125,11 +125,6 @@ def copies_clocks(plan: Plan, shape: Shape, rates: Rates = H200) -> float:
     return max(asked / rates.sustained, a + b) * LINE / rates.fetch_clock
 
 
-def copied(plan: Plan, shape: Shape) -> int:
-    """Bytes that L2 gives the multiprocessors: of a pair, B once."""
-    return plan.tiles(shape) * plan.steps(shape) * 2 * DEPTH * (plan.rows + plan.bn)
-
-
 def estimate(plan: Plan, shape: Shape, rates: Rates = H200) -> Estimate:
     """How long a product should take whose operands come from memory."""
     who = walk(plan, shape, rates)

@@ -4,10 +4,17 @@ A launch that may begin early has been fetched, and its blocks stand there, befo
 it ends: between the two only the end is left. The product of ``matvec.cu`` runs so, and without, in
 a stream whose queue is full and in a graph; and once with 4000 bytes of parameters, which somebody
 must fetch for every launch.
+
+A launch that asks for the next one before its own wait lets a third launch come while the first
+still runs: from its first begin to its last end the third then takes as long as three launches. One
+kind shows that. The others ask behind the wait, and one launch stands there at a time.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasebit import measure, toolchain
@@ -16,20 +23,31 @@ from phasebit.instruments import programs
 NAME = "measuring_launches"
 WAYS = ("stream", "graph")
 KINDS = ("one after another", "early, asked at the end", "early, asked at the beginning",
-         "4000 bytes of parameters")  # fmt: skip
+         "4000 bytes of parameters", "early, asked before the wait")  # fmt: skip
+GAPS = ("last end to next begin, ns", "last end to next last begin, ns",
+        "last end to next work, ns", "last end to next last end, ns")  # fmt: skip
+"""Of two launches: from the end of the last block of one to what the blocks of the next do first,
+or last. Where blocks stand there before that end, a begin is negative."""
 STAMPED = (
-    "a launch adds, µs", "first begin to last end, ns", "last end to next begin, ns",
-    "last end to next work, ns",
+    "a launch adds, µs", *GAPS, "first work to last work, ns", "first work to last end, ns",
+    "first begin to last end, ns", "blocks that stand at the last end, %",
+    "most blocks on a multiprocessor",
 )  # fmt: skip
 """What the record has of each way and kind: of a turn's launches the mean, or the medians."""
+ALL = ("blocks of a launch", "blocks that a multiprocessor holds", "multiprocessors",
+       "step of the clock, ns", "blocks whose clock went back")  # fmt: skip
+"""What it has besides: numbers of a process."""
 EXPECTED = {
     KINDS[1]: "the stream's gap falls by less than half",
     KINDS[2]: "what is left from the last end to the next work is as long in the stream as in the "
     "graph: then a graph saves in fetching and beginning a launch, and not at its end",
     KINDS[3]: "the same in the graph; some tenths of a microsecond more in the stream",
+    KINDS[4]: "three launches from a first begin to its last end, as in the first run, and more "
+    "blocks of one launch on a multiprocessor than of launches one after another",
 }
-"""Written before the first run."""
+"""Written before the first run; the last one after it. That run asked before the wait."""
 _PROCESSES = 2
+_TURNS = 12
 
 TEXT = r"""
 // Between two launches: in a stream and in a graph, one after another or early.
@@ -39,9 +57,10 @@ TEXT = r"""
 #include <array>
 #include <map>
 
-enum Kind { AFTER, LATE, EARLY, MANY };  // as the names below
+enum Kind { AFTER, LATE, EARLY, MANY, DEEP };  // as the names below
 struct Stamp {
     unsigned long long begin, work, end;  // nanoseconds of the GPU
+    unsigned long long unit;              // the multiprocessor
 };
 template <int COUNT> struct Words {
     int words[COUNT];
@@ -54,7 +73,7 @@ __device__ inline unsigned long long now() {
 }
 
 template <int KIND, int COUNT>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 8)  // room for all blocks of two launches
 stamped(int M, int K,
         const float* __restrict__ A,  // (M, K), row-major
         const float* __restrict__ x,  // (K)
@@ -64,9 +83,12 @@ stamped(int M, int K,
 {
     Stamp stamp;
     stamp.begin = now();
-    if (KIND == EARLY) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-    if (KIND == LATE || KIND == EARLY) asm volatile("griddepcontrol.wait;" ::: "memory");
+    if (KIND == DEEP) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    if (KIND == LATE || KIND == EARLY || KIND == DEEP)
+        asm volatile("griddepcontrol.wait;" ::: "memory");
     stamp.work = now();
+    // Behind the wait: a third launch does not come while the one before this one still runs.
+    if (KIND == EARLY) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
     const int row = blockIdx.x * ROWS + threadIdx.x / 32 + parameters.words[COUNT - 1];
     const int lane = threadIdx.x % 32;
     float sum = 0;
@@ -81,6 +103,9 @@ stamped(int M, int K,
     __syncthreads();  // all warps of the block have ended
     if (threadIdx.x == 0) {
         stamp.end = now();
+        unsigned unit;
+        asm volatile("mov.u32 %0, %smid;" : "=r"(unit));
+        stamp.unit = unit;
         stamps[blockIdx.x] = stamp;
     }
 }
@@ -95,7 +120,7 @@ int main(int argc, char** argv) {
     timing::Report report(argc, argv);
     const bool emulated = timing::emulated();
     const int count = emulated ? 2 : 200;   // launches in a row
-    const int rounds = emulated ? 1 : 20;   // of each way
+    const int rounds = emulated ? 1 : 12;   // of each way
     const int M = emulated ? 9 : 4096, K = emulated ? 64 : 2048;  // A: 32 MiB
     const int blocks = (M + ROWS - 1) / ROWS;
     std::mt19937 random(std::random_device{}());
@@ -110,7 +135,8 @@ int main(int argc, char** argv) {
     CHECK(cudaStreamCreate(&own));
 
     const char* names[] = {"one after another", "early, asked at the end",
-                           "early, asked at the beginning", "4000 bytes of parameters"};
+                           "early, asked at the beginning", "4000 bytes of parameters",
+                           "early, asked before the wait"};
     auto begin_one = [&](auto kernel, auto words, bool early, int i) {
         cudaLaunchAttribute asked[1];
         asked[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -127,9 +153,10 @@ int main(int argc, char** argv) {
         if (kind == LATE) begin_one(stamped<LATE, 1>, Words<1>{}, true, i);
         if (kind == EARLY) begin_one(stamped<EARLY, 1>, Words<1>{}, true, i);
         if (kind == MANY) begin_one(stamped<AFTER, 1000>, Words<1000>{}, false, i);
+        if (kind == DEEP) begin_one(stamped<DEEP, 1>, Words<1>{}, true, i);
     };
-    cudaGraphExec_t ready[4];
-    for (int kind : {AFTER, LATE, EARLY, MANY}) {
+    cudaGraphExec_t ready[5];
+    for (int kind : {AFTER, LATE, EARLY, MANY, DEEP}) {
         cudaGraph_t graph;
         CHECK(cudaStreamBeginCapture(own, cudaStreamCaptureModeGlobal));
         for (int i = 0; i < count; ++i) launch_once(kind, i);
@@ -140,6 +167,8 @@ int main(int argc, char** argv) {
 
     std::map<std::string, timing::Times> kept;
     timing::Event before, after;
+    unsigned long long step = ~0ull;  // the least difference that was seen
+    int back = 0;                     // blocks whose clock went back
     cudaEvent_t held;  // the kernel in front has ended
     CHECK(cudaEventCreate(&held));
     auto turn = [&](bool graph, int kind, bool counts) {
@@ -166,28 +195,60 @@ int main(int argc, char** argv) {
         if (!counts) return;
         const std::string name = std::string(graph ? "graph, " : "stream, ") + names[kind];
         CHECK(cudaMemcpy(seen.data(), stamps, size * sizeof(Stamp), cudaMemcpyDeviceToHost));
-        timing::Times own_ns, begin_ns, work_ns;
-        long long last_end = 0;
+        // Of each launch; of the first no gap, since what runs before it has no stamps.
+        timing::Times adds, first_begin, last_begin, work, spread, works, whole, stand, most;
+        long long ended = 0;  // the last block of the launch before
         for (int i = 0; i < count; ++i) {
-            Stamp all{~0ull, ~0ull, 0};
-            for (int b = 0; b < blocks; ++b) {
-                const Stamp& s = seen[size_t(i) * blocks + b];
-                all.begin = std::min(all.begin, s.begin), all.work = std::min(all.work, s.work);
-                all.end = std::max(all.end, s.end);
+            Stamp first{~0ull, ~0ull, 0, 0}, last{0, 0, 0, 0};
+            int on[1024] = {}, early = 0, fullest = 0;  // blocks of each multiprocessor
+            const Stamp* stamp = &seen[size_t(i) * blocks];  // (host code is not optimized)
+            for (const Stamp* s = stamp; s < stamp + blocks; ++s) {
+                if (s->begin > s->work || s->work > s->end) ++back;
+                if (s->begin < first.begin) first.begin = s->begin;
+                if (s->work < first.work) first.work = s->work;
+                if (s->begin > last.begin) last.begin = s->begin;
+                if (s->work > last.work) last.work = s->work;
+                if (s->end > last.end) last.end = s->end;
+                if ((long long)(s->begin) <= ended) ++early;
+                if (++on[s->unit % 1024] > fullest) fullest = on[s->unit % 1024];
+                const unsigned long long took = s->end - s->begin;
+                if (took > 0 && took < step) step = took;
+                if (s->begin > stamp->begin && s->begin - stamp->begin < step)
+                    step = s->begin - stamp->begin;
             }
-            own_ns.push_back(double(all.end - all.begin));
-            if (i) begin_ns.push_back(double((long long)(all.begin) - last_end));
-            if (i) work_ns.push_back(double((long long)(all.work) - last_end));
-            last_end = all.end;
+            most.push_back(fullest);
+            spread.push_back(double(last.work - first.work));
+            works.push_back(double(last.end - first.work));
+            whole.push_back(double(last.end - first.begin));
+            if (i) {
+                first_begin.push_back(double((long long)(first.begin) - ended));
+                last_begin.push_back(double((long long)(last.begin) - ended));
+                work.push_back(double((long long)(first.work) - ended));
+                adds.push_back(double((long long)(last.end) - ended));
+                stand.push_back(100.0 * early / blocks);
+            }
+            ended = last.end;
         }
-        kept[name + ": a launch adds, µs"].push_back(emulated ? 0 : after.since(before) / count);
-        kept[name + ": first begin to last end, ns"].push_back(timing::quantile(own_ns, 0.5));
-        kept[name + ": last end to next begin, ns"].push_back(timing::quantile(begin_ns, 0.5));
-        kept[name + ": last end to next work, ns"].push_back(timing::quantile(work_ns, 0.5));
+        auto keep = [&](const char* what, double number) {
+            kept[name + ": " + what].push_back(number);
+        };
+        auto middle = [&](const char* what, const timing::Times& numbers) {
+            keep(what, timing::quantile(numbers, 0.5));
+        };
+        keep("a launch adds, µs", emulated ? 0 : after.since(before) / count);
+        middle("last end to next begin, ns", first_begin);
+        middle("last end to next last begin, ns", last_begin);
+        middle("last end to next work, ns", work);
+        middle("last end to next last end, ns", adds);
+        middle("first work to last work, ns", spread);
+        middle("first work to last end, ns", works);
+        middle("first begin to last end, ns", whole);
+        middle("blocks that stand at the last end, %", stand);
+        middle("most blocks on a multiprocessor", most);
     };
     std::vector<std::array<int, 2>> turns;
     for (int graph : {0, 1})
-        for (int kind : {AFTER, LATE, EARLY, MANY}) {
+        for (int kind : {AFTER, LATE, EARLY, MANY, DEEP}) {
             problem.poison();
             turn(graph, kind, false);
             problem.verify("normal random numbers", false);
@@ -205,10 +266,48 @@ int main(int argc, char** argv) {
         report.say("%s: %.2f", name.c_str(), timing::quantile(numbers, 0.5));
         report.keep(name.c_str(), numbers);
     }
+    int held_at_once = 0, units = 0;
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&held_at_once, stamped<EARLY, 1>, THREADS,
+                                                        0));
+    CHECK(cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, 0));
+    report.keep("blocks of a launch", {double(blocks)});
+    report.keep("blocks that a multiprocessor holds", {double(held_at_once)});
+    report.keep("multiprocessors", {double(units)});
+    report.keep("step of the clock, ns", {double(step)});
+    report.keep("blocks whose clock went back", {double(back)});
     printf("matvec: OK in a stream and in a graph, one after another and early\n");
 }
 """
 """The program, for sm_90."""
+
+
+def middles(launches: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The median of each list of numbers; some are negative, where blocks stand there early.
+
+    Raises :class:`phasebit.toolchain.CudaError` where numbers are missing, or are none.
+    """
+    found: dict[str, float] = {}
+    wanted = dict.fromkeys(ALL, _PROCESSES) | {
+        f"{way}, {kind}: {what}": _PROCESSES * _TURNS
+        for way in WAYS for kind in KINDS for what in STAMPED
+    }  # fmt: skip
+    for name, count in wanted.items():
+        numbers = launches.get(name, ())
+        if len(numbers) != count or not all(map(math.isfinite, numbers)):
+            raise toolchain.CudaError(
+                f"{NAME}: {name}: {count} finite numbers were wanted, but the program kept "
+                f"{list(numbers)[:5]} and so on, {len(numbers)} of them"
+            )
+        found[name] = statistics.median(numbers)
+    return found
+
+
+def saved(middle: Mapping[str, float]) -> dict[str, float]:
+    """What a graph saves of each gap: the stream's median less the graph's, in ns."""
+    return {
+        f"{kind}: {gap}": middle[f"stream, {kind}: {gap}"] - middle[f"graph, {kind}: {gap}"]
+        for kind in KINDS for gap in GAPS
+    }  # fmt: skip
 
 
 def record() -> dict[str, Any]:
@@ -223,8 +322,11 @@ def record() -> dict[str, Any]:
     for _ in range(_PROCESSES):
         for name, numbers in programs.times(program).items():
             launches.setdefault(name, []).extend(numbers)
-    for name, numbers in launches.items():
-        print(f"⏱ {name}: {measure.summary(numbers).median:.2f}", flush=True)
+    middle = middles(launches)
+    for name, number in middle.items():
+        print(f"⏱ {name}: {number:.2f}", flush=True)
+    for name, number in saved(middle).items():
+        print(f"⏱ a graph saves, {name}: {number:.0f}", flush=True)
     return {
         "benchmark": NAME,
         **facts,
@@ -232,12 +334,18 @@ def record() -> dict[str, Any]:
             "clock": "CUDA events; %globaltimer at the beginning of each block, behind its wait "
             "for the launch before, and at its end",
             "order": f"{_PROCESSES} processes: 200 launches in a row of the product of matvec.cu, "
-            "20 turns of each way and kind, by turns in random order, a rest of 10 ms before each; "
-            "a kernel in front keeps the GPU busy for 3 ms, and where the host has not made all "
-            "calls by then, the turn is made anew; of a turn's launches the medians",
-            "early": "programmatic launches; asked at the beginning: each block lets the next "
-            "launch come first, then waits for the launch before; at the end: a block lets it come "
-            "by ending",
+            f"{_TURNS} turns of each way and kind, by turns in random order, a rest of 10 ms "
+            "before each; a kernel in front keeps the GPU busy for 3 ms, and where the host has "
+            "not made all calls by then, the turn is made anew; of a turn's launches the medians",
+            "early": "programmatic launches; asked at the beginning: each block waits for the "
+            "launch before, then lets the next launch come: one stands there at a time, and has "
+            "room, since each block of the launch that runs has its place when it asks; before the "
+            "wait: the other way round, a third launch comes while the first runs; at the end: a "
+            "block lets it come by ending",
+            "ends and begins": "the last end of a launch is that of its last block; the next begin "
+            "that of the next launch's first block, negative where it stands there early; work: "
+            "what is behind a block's wait; blocks that stand: the share of the next launch's that "
+            "have begun by then",
             "parameters": "a structure of 4000 bytes, of which the kernel reads one number, a zero",
             "check": "all of y, poisoned before, of each way and kind before timing",
             "inputs": "normal random numbers, drawn anew in each process",

@@ -159,11 +159,16 @@ class Traffic:
 
     @functools.cached_property
     def read(self) -> set[int]:
-        """The registers that some instruction of the program reads."""
+        """The registers that some instruction of the program reads.
+
+        A guarded one also keeps what its own result held before: that is no use of it.
+        """
         found: set[int] = set()
         for graph in self.program.graphs.values():
             for instruction, chosen in graph.selected.items():
-                found.update(r.index for r in reads_and_writes(instruction, chosen)[0])
+                reads, writes = reads_and_writes(instruction, chosen)
+                kept = len(writes) if instruction.guard is not None else 0
+                found.update(r.index for r in reads[: len(reads) - kept])
         return found
 
     def accesses(

@@ -133,7 +133,7 @@ class Memory:
                 self._adopt(grown)
         allocation = Allocation(start, size, name, kind)
         self.allocations.append(allocation)
-        self.owners[start // GRANULE : (start + max(size, 1) - 1) // GRANULE + 1] = 1
+        self.owners[start // GRANULE : self._behind(allocation)] = 1
         return allocation
 
     def watch(self, allocation: Allocation) -> None:
@@ -172,7 +172,7 @@ class Memory:
 
     def malloc(self, size: int) -> int:
         """Memory that a kernel asks for: its generic address, or 0 where there is none left."""
-        room = align_up(max(size, 1), HEAP_UNIT)
+        room = max(align_up(size, HEAP_UNIT), HEAP_UNIT)
         made = self._from_heap(size) if self.heap_used + room <= self.heap_size else None
         if made is None:
             return 0
@@ -192,15 +192,18 @@ class Memory:
         made = self.heap.pop(address, None)
         if made is None:
             return False
-        self.heap_used -= align_up(max(made.size, 1), HEAP_UNIT)
+        self.heap_used -= max(align_up(made.size, HEAP_UNIT), HEAP_UNIT)
         self._to_heap(made, lambda: by)
         return True
 
     def _to_heap(self, made: Allocation, by: FreedBy) -> None:
         self.allocations.remove(made)
         self.went(made, by)
-        end = made.start + max(made.size, 1)
-        self.owners[made.start // GRANULE : (end - 1) // GRANULE + 1] = 0
+        self.owners[made.start // GRANULE : self._behind(made)] = 0
+
+    def _behind(self, made: Allocation) -> int:
+        """The granule behind an allocation."""
+        return (made.start + max(made.size, 1) - 1) // GRANULE + 1
 
     def went(self, made: Allocation, by: FreedBy) -> None:
         """An allocation is no more."""
@@ -223,19 +226,33 @@ class Memory:
     def snapshot(self) -> Callable[[], None]:
         """What is there now, to be put back as often as one likes: by a call.
 
-        Memory that a kernel has asked for meanwhile stays allocated.
+        Memory that a kernel has asked for meanwhile stays allocated; what it has freed is there
+        again.
         """
         content, predecessor = self.u1.copy(), self.predecessor
         unwritten = {start: written.copy() for start, written in self.unwritten.items()}
-        heap, heap_used = dict(self.heap), self.heap_used
+        heap, heap_used, freed = dict(self.heap), self.heap_used, dict(self.freed)
 
         def back() -> None:
+            self._heap_again(heap, freed)
             self.u1[: len(content)] = content
             self.predecessor = predecessor
             self.unwritten = {start: written.copy() for start, written in unwritten.items()}
             self.heap, self.heap_used = dict(heap), heap_used
 
         return back
+
+    def _heap_again(self, heap: dict[int, Allocation], freed: dict[int, Freed]) -> None:
+        """What kernels had from ``malloc`` in a snapshot is allocated, what they had freed is not.
+        """
+        for address, made in heap.items():
+            if address not in self.heap:
+                self.freed.pop(made.start, None)
+                self.allocations.append(made)
+                self.owners[made.start // GRANULE : self._behind(made)] = 1
+        for address, made in self.heap.items():
+            if address not in heap and made.start in freed:
+                self._to_heap(made, freed[made.start].by)
 
     def find(self, offset: int, kinds: tuple[str, ...] = ("global", "const")) -> Allocation | None:
         """The allocation that a byte of the buffer belongs to."""

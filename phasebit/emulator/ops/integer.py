@@ -101,7 +101,7 @@ def _sign24(a: Value, kind: str) -> Value:
 
 @value("mul24", "x x -> x", WORDS, section="9.7.1.5",
        options=[{"hi": ("high", True), "lo": ("high", False)}])  # fmt: skip
-def mul24(a: Value, b: Value, *, kind: str, high: bool = False) -> Value:
+def mul24(a: Value, b: Value, *, kind: str, high: bool) -> Value:
     """mul24: bits 0-31 (.lo) or 16-47 (.hi) of the product of the low 24 bits."""
     product = _sign24(a, kind) * _sign24(b, kind)
     return (product >> (16 if high else 0)).astype(dtype(kind))
@@ -110,7 +110,7 @@ def mul24(a: Value, b: Value, *, kind: str, high: bool = False) -> Value:
 @value("mad24", "x x x -> x", WORDS, section="9.7.1.6",
        options=[{"hi": ("high", True), "lo": ("high", False)}, SAT])  # fmt: skip
 def mad24(
-    a: Value, b: Value, c: Value, *, kind: str, high: bool = False, sat: bool = False
+    a: Value, b: Value, c: Value, *, kind: str, high: bool, sat: bool = False
 ) -> Value:
     """mad24: mul24 plus c; .hi.sat clamps s32."""
     product = mul24(a, b, kind=kind, high=high)
@@ -390,21 +390,21 @@ def _product(a: Value, b: Value, kind: str, high: bool) -> Value:
 
 @value("mad.cc", "x x x -> x pred", CARRY, section="9.7.2.5", options=[HALF])
 def mad_cc(
-    a: Value, b: Value, c: Value, *, kind: str, high: bool = False
+    a: Value, b: Value, c: Value, *, kind: str, high: bool
 ) -> tuple[Value, Value]:
     """mad.cc: half of a * b, plus c, and the carry into CC.CF."""
     return _sum(_product(a, b, kind, high), c, NO)
 
 
 @value("madc", "x x x pred -> x", CARRY, section="9.7.2.6", options=[HALF])
-def madc(a: Value, b: Value, c: Value, carry: Value, *, kind: str, high: bool = False) -> Value:
+def madc(a: Value, b: Value, c: Value, carry: Value, *, kind: str, high: bool) -> Value:
     """madc: half of a * b, plus c, plus CC.CF."""
     return _sum(_product(a, b, kind, high), c, carry)[0]
 
 
 @value("madc.cc", "x x x pred -> x pred", CARRY, section="9.7.2.6", options=[HALF])
 def madc_cc(
-    a: Value, b: Value, c: Value, carry: Value, *, kind: str, high: bool = False
+    a: Value, b: Value, c: Value, carry: Value, *, kind: str, high: bool
 ) -> tuple[Value, Value]:
     """madc.cc: half of a * b, plus c, plus CC.CF, and the carry into CC.CF."""
     return _sum(_product(a, b, kind, high), c, carry)
@@ -425,7 +425,7 @@ def dp4a(a: Value, b: Value, c: Value, *, types: tuple[str, ...]) -> Value:
 
 @value("dp2a", "x y u32 -> u32", WORDS, WORDS, section="9.7.1.24",
        options=[{"hi": ("high", 2), "lo": ("high", 0)}])  # fmt: skip
-def dp2a(a: Value, b: Value, c: Value, *, types: tuple[str, ...], high: int = 0) -> Value:
+def dp2a(a: Value, b: Value, c: Value, *, types: tuple[str, ...], high: int) -> Value:
     """dp2a: c plus the products of the two halves of a and two bytes of b."""
     form = dtype(types[0].replace("32", "16"))
     total: Value = np.int64(0)

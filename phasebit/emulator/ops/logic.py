@@ -78,7 +78,7 @@ def lop3_or(
 @value("shf", "b32 b32 u32 -> b32", {"b32"}, section="9.7.8.7",
        options=[{"l": ("left", True), "r": ("left", False),
                  "wrap": ("wrap", True), "clamp": ("wrap", False)}])  # fmt: skip
-def shf(low: Value, high: Value, amount: Value, *, left: bool = True, wrap: bool = True) -> Value:
+def shf(low: Value, high: Value, amount: Value, *, left: bool, wrap: bool) -> Value:
     """shf: 32 bits out of the 64-bit number {high, low}, shifted left or right."""
     n = (amount & np.uint32(31)) if wrap else np.minimum(amount, np.uint32(32))
     wide = (high.astype(np.uint64) << np.uint64(32)) | low

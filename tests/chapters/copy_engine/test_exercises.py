@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from phasebit import measure
 from phasebit.chapters.copy_engine import exercises as check
 from phasebit.edits import replace_each
 from tests.book.notebooks import ROOT
 from tests.chapters.answers import solved
 
 CHAPTER = next(ROOT.glob("book/*/??_copy_engine.ipynb"))
-FUNCTIONS = ("copies_under_way", "expected_bytes", "place_of")
+FUNCTIONS = ("copies_under_way", "endings", "place_of")
 
 
 def test_no_answer_yet() -> None:
@@ -76,17 +77,36 @@ def test_patches_refuses(mistake: str) -> None:
     assert "patches: not right yet" in check.patches.verdict(text)
 
 
+def whole_copies(first: list[int], second: list[int], announced: int) -> set[str]:
+    return ends([sum(first)], [sum(second)], announced)
+
+
+def ends(first: list[int], second: list[int], announced: int) -> set[str]:
+    return set(check._ends(first, second, announced))
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda rows, cols, h, w, x, y: h * w,  # elements
-        lambda rows, cols, h, w, x, y: 2 * min(h, rows) * min(w, cols),
-        lambda rows, cols, h, w, x, y: 2 * max(0, min(h, rows - y)) * max(0, min(w, cols - x)),
-        lambda rows, cols, h, w, x, y: True,
+        whole_copies,
+        lambda a, b, said: {"complete"} if said == sum(a) + sum(b) else {"never"},
+        lambda a, b, said: ends([*a, *b], [], said),  # one copy after the other
+        lambda a, b, said: ends(a, b, said) - ({"complete"} if said < sum(a + b) else set()),
+        lambda a, b, said: ends(a, b, said) - {"never"} or {"never"},
+        lambda a, b, said: ends(a, b, said) | {"too early"},
+        lambda a, b, said: {"complete", "too early", "never"},
     ],
 )
-def test_expected_bytes_refuses(wrong: object) -> None:
-    assert "not right yet" in check.expected_bytes.verdict(wrong)
+def test_endings_refuses(wrong: object) -> None:
+    assert "not right yet" in check.endings.verdict(wrong)
+
+
+def test_equal_pieces_do_not_end_as_the_blocks_of_the_record() -> None:
+    said = check.endings.verdict(solved(CHAPTER)["endings"])
+    assert "0 of 9 sizes can end in never" in said and "8 sizes always do" in said
+    blocks = {(case["copies"], case["more"]): case["blocks"]
+              for case in measure.read("copy_engine")["announced"]}  # fmt: skip
+    assert min(blocks[2, -4096].values()) > 0 and blocks[2, -16]["never"] == 2112
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,14 @@ CHAPTER = next(ROOT.glob("book/*/??_every_shape.ipynb"))
 
 
 def test_no_answer_yet() -> None:
-    for each in (check.busy, check.copied):
+    for each in (check.busy, check.clocks):
         assert each.verdict(lambda *a: ...).endswith("not answered yet")
     for each in (check.split, check.stored):
         assert each.verdict("// yours").endswith("not answered yet")
 
 
 def test_the_solutions_of_arithmetic_are_right() -> None:
-    for name in ("busy", "copied"):
+    for name in ("busy", "clocks"):
         assert f"{name}: OK" in getattr(check, name).verdict(solved(CHAPTER)[name])
 
 
@@ -47,20 +47,48 @@ def test_busy_refuses(wrong: Callable[..., float]) -> None:
     assert "not right yet" in check.busy.verdict(wrong)
 
 
+def counted(m: int, n: int, k: int, bm: int, bn: int, p: int, **other: float) -> float:
+    """The count of the solution; ``other`` values are a slip's."""
+    steps = other.get("steps", up(up(m, bm * p) * up(n, bn), 132 // p) * up(k, 64))
+    asked = (bm + bn / p) * other.get("lines", 2 if k % 64 else 1)
+    copies = max(asked / other.get("rate", 0.9), other.get("slot", bm + bn)) * 2
+    return steps * max(other.get("products", bm * bn / 32), other.get("copies", copies))
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda m, n, k, bm, bn, p: 2 * k * (m + n),  # each matrix once
-        lambda m, n, k, bm, bn, p: up(m, bm) * up(n, bn) * 2 * k * (bm + bn),  # no pairs
-        lambda m, n, k, bm, bn, p: up(m, bm * p) * up(n, bn) * 2 * k * p * (bm + bn),
-        lambda m, n, k, bm, bn, p: up(m, bm * p) * up(n, bn) * k * (bm * p + bn),  # elements
-        lambda m, n, k, bm, bn, p: up(m, bm) * up(n, bn) * 2 * k * (bm + bn // p),  # odd rows
-        lambda m, n, k, bm, bn, p: 2 * k * (m * up(n, bn) + n * up(m, bm * p)),  # edges cut
-        lambda m, n, k, bm, bn, p: up(m, bm * p) * up(n, bn) * 2 * 64 * (bm * p + bn),  # one step
+        lambda m, n, k, bm, bn, p: counted(m, n, k, bm, bn, 1),  # no pairs
+        lambda *case: counted(*case, lines=1),
+        lambda *case: counted(*case, rate=1),
+        lambda *case: counted(*case, slot=0),
+        lambda *case: counted(*case, copies=0),
+        lambda *case: counted(*case, products=0),
+        lambda m, n, k, bm, bn, p: counted(
+            m, n, k, bm, bn, p, steps=up(up(m, bm) * up(n, bn), 132) * up(k, 64)),  # odd rows
+        lambda m, n, k, bm, bn, p: counted(
+            m, n, k, bm, bn, p, steps=up(up(m, bm * p) * up(n, bn), 132 // p) * k / 64),
+        lambda m, n, k, bm, bn, p: counted(
+            m, n, k, bm, bn, p, steps=up(m, bm * p) * up(n, bn) / (132 // p) * up(k, 64)),
     ],
-)
-def test_copied_refuses(wrong: Callable[..., float]) -> None:
-    assert "not right yet" in check.copied.verdict(wrong)
+)  # fmt: skip
+def test_clocks_refuses(wrong: Callable[..., float]) -> None:
+    assert "not right yet" in check.clocks.verdict(wrong)
+
+
+def test_what_a_choice_by_counts_loses() -> None:
+    said = check.clocks.verdict(solved(CHAPTER)["clocks"])
+    assert "take 6.4% longer" in said and "most at 64 × 10240 × 8192 by 36%" in said
+    assert "the model's 1.7%" in said
+
+    def steps(m: int, n: int, k: int, bm: int, bn: int, p: int) -> float:
+        return counted(m, n, k, bm, bn, p, products=1, copies=1)
+
+    def copied(m: int, n: int, k: int, bm: int, bn: int, p: int) -> float:
+        return up(m, bm * p) * up(n, bn) * (bm * p + bn)
+
+    loses = [check._loses(rule)[1] for rule in (steps, copied)]
+    assert [round(100 * each - 100) for each in loses] == [18, 26]
 
 
 @pytest.mark.nvcc

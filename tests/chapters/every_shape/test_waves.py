@@ -55,7 +55,7 @@ def test_walk_by_hand() -> None:
 def test_clocks_by_hand() -> None:
     wide = Plan(plans.PAIRS, 2, 256, 4, pair=2)
     assert waves.products_clocks(wide) == 2 * 4 * 128
-    assert waves.copied(wide, SQUARE) == 16 * 16 * 2 * 64 * 512
+    assert waves.copies_clocks(wide, SQUARE) == (128 + 256) * 128 / 64
     alone = Plan(plans.SMALL, 1, 128, 8)
     assert waves.products_clocks(alone) == 256 and alone.tiles(SQUARE) == 128
     few = Plan(plans.FEW, 2, 16, 10)  # shared memory, not the tensor cores

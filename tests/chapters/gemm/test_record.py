@@ -7,6 +7,7 @@ import json
 import platform
 import random
 import shutil
+from statistics import median
 
 import pytest
 
@@ -66,3 +67,17 @@ def test_the_record_says_what_the_chapter_draws() -> None:
         kc, nc = record["block"][1:]
         assert f"{kc} {nc}" in record["blocks"]
         assert list(record["tiles"]) == [f"{rows} {vectors}" for rows, vectors in bench.TILES]
+
+
+def test_what_the_chapter_says_of_the_ladder_and_the_sizes() -> None:
+    for path in sorted(files.records().glob(f"{bench.NAME}.*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        for times in record["ladder"].values():
+            rungs = ("naive", "interchanged", "tiled", "packed", "registers", "prefetch")
+            gains = [median(times[one]) / median(times[next_])
+                     for one, next_ in itertools.pairwise(rungs)]  # fmt: skip
+            assert sorted(gains)[-2:] == sorted([gains[0], gains[3]]), "order and registers"
+        rate = {int(n): int(n) ** 3 / median(times["prefetch"])
+                for n, times in record["sweep"].items()}  # fmt: skip
+        assert 0.88 < rate[500] / rate[512] < 0.92, "nine tenths"
+        assert min(rate[1000], rate[1023]) >= rate[1024], "no slower"

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit.emulator import LaunchError, every_order
+from phasebit.emulator import LaunchError, Module, every_order
+from phasebit.emulator.api.execution import Mode
 from phasebit.emulator.findings import Finding, Place, Sentence, say
 from phasebit.emulator.interleavings import limits, searching
-from phasebit.emulator.interleavings.searching import Failing, Interleavings, searched
+from phasebit.emulator.interleavings.searching import Failing, Interleavings, Stepped, searched
+from phasebit.emulator.interleavings.searching import search as search_prepared
 from phasebit.emulator.interleavings.touches import Taken
+from phasebit.emulator.ptx.placement import GLOBAL_BASE
 from tests.emulator.machines import kernel
 
 ADDS = "red.relaxed.gpu.global.add.u32 [%rd1], 1; ret;"
@@ -38,6 +41,20 @@ def test_by_itself_a_search_runs_each_order_that_differs_once() -> None:
     assert search(ADDS, 3).runs == 1
     every = search(ADDS, 3, reduced=False)
     assert (every.runs, every.redundant, every.results) == (6, 0, 1)
+
+
+def test_a_search_of_prepared_launches_is_reduced_by_itself() -> None:
+    made = kernel(ADDS)
+    extents, address = made.extents(1, 64), made.memory.allocate(4, "out").address
+    parameters, mode = address.to_bytes(8, "little"), Mode(trace=False)
+    found, execution, error = search_prepared(
+        lambda lines: made.prepare(extents, parameters, mode, kind=Stepped, stepwise=lines),
+        lambda: made.prepare(extents, parameters, mode), made.memory,
+    )  # fmt: skip
+    assert (found.runs, found.complete, error) == (1, True, None)
+    assert execution.machine.taken == 2 and made.memory.u4[(address - GLOBAL_BASE) // 4] == 64
+    with pytest.raises(TypeError):
+        search_prepared(None, None, None, 5)  # type: ignore[arg-type, misc]
 
 
 def test_how_far_a_search_goes_if_nobody_says_otherwise() -> None:
@@ -134,6 +151,41 @@ def test_extents_are_those_of_a_launch() -> None:
         every_order(kernel(body), 1, 1, [out], shared=-1)
     with pytest.raises(LaunchError, match="cooperative launch run at once"):
         every_order(kernel(body), 999_999, 1, [out], cooperative=True)
+
+
+HEAP = """
+.version 9.0
+.target sm_90a
+.address_size 64
+.extern .func (.param .b64 result) malloc (.param .b64 size);
+.extern .func free (.param .b64 pointer);
+.visible .entry ask(.param .u64 out)
+{
+    .reg .b64 %rd<5>; ld.param.u64 %rd1, [out];
+    { .param .b64 p; .param .b64 q; st.param.b64 [p], 8; call.uni (q), malloc, (p);
+      ld.param.b64 %rd2, [q]; }
+    st.global.u64 [%rd1], %rd2; ret;
+}
+.visible .entry give(.param .u64 out)
+{
+    .reg .b64 %rd<5>; .reg .b32 %r<3>; .reg .pred %p<2>; ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x; atom.relaxed.gpu.global.exch.b32 %r2, [%rd1+8], 1;
+    setp.ne.u32 %p1, %r2, 0; @%p1 ret;
+    ld.global.u64 %rd2, [%rd1]; st.global.u32 [%rd2], %r1;
+    { .param .b64 p; st.param.b64 [p], %rd2; call.uni free, (p); }
+    ret;
+}
+"""
+
+
+def test_memory_that_a_kernel_frees_is_there_in_every_order() -> None:
+    """Whoever comes first writes what an earlier kernel asked for, and frees it."""
+    module = Module(HEAP)
+    address = module.memory.allocate(16, "out").address
+    module["ask"].launch(1, 1, [address])
+    found = every_order(module["give"], 2, 1, [address])
+    assert found.complete and found.runs == 2 and not found.findings, str(found)
+    assert module.memory.heap == {} and module.memory.heap_used == 0
 
 
 # -- words ----------------------------------------------------------------------------------------
