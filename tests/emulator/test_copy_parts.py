@@ -54,6 +54,7 @@ def test_a_stretch_is_read_once_and_written_where_it_lies() -> None:
 
 def combined(op: str, kind: str, old: list[Any], new: list[Any], form: str) -> list[Any]:
     a, b = np.array(old, form), np.array(new, form)
+    op, kind = "".join(op), "".join(kind)  # not the very strings that they are compared with
     found = combine(op, kind, a.view(np.uint8), b.view(np.uint8))
     assert found.dtype == np.uint8 and len(found) == a.nbytes
     return found.view(form).tolist()  # type: ignore[no-any-return]
@@ -179,7 +180,7 @@ def test_an_arrival_comes_after_the_copies_before_it() -> None:
 
 
 def box(swizzle: str = "none", row: int = 32, rows: int = 3, start: int = 1024) -> Box:
-    d = Descriptor("u8", 0, (256, 64), (256,), (row, rows), (1, 1), swizzle=swizzle)
+    d = Descriptor("u8", 0, (256, 64), (256,), (row, rows), (1, 1), swizzle="".join(swizzle))
     return Box(memory(8192), start, d)
 
 
@@ -242,7 +243,8 @@ def tensor(there: Memory, kind: str = "u8", **more: Any) -> Descriptor:
         "data_type": kind, "address": GLOBAL_BASE + 512, "dims": (20, 4), "strides": (64,),
         "box": (16, 2), "element_strides": (1, 1),
     }  # fmt: skip
-    return Descriptor(**(given | more))
+    made = given | more  # no word is the very string that it is compared with
+    return Descriptor(**{n: "".join(v) if isinstance(v, str) else v for n, v in made.items()})
 
 
 @pytest.mark.parametrize(("at", "columns", "rows"), [

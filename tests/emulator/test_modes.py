@@ -330,7 +330,7 @@ def test_what_ends_a_kernel_is_raised_or_reported(body: str, rule: str) -> None:
     run = made.launch(1, 1, [out], on_fault="report", max_steps=50)
     assert [each.rule for each in run.findings] == [rule] and out[0] == 5
     with pytest.raises(EmulatorError) as caught:
-        made.launch(1, 1, [out], max_steps=50)
+        made.launch(1, 1, [out], max_steps=50, on_fault="".join("raise"))
     assert caught.value.finding.rule == rule
 
 

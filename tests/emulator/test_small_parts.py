@@ -121,7 +121,7 @@ class Noted(Agent):
 
 
 def under(schedule: str, number: float) -> tuple[Any, Noted]:
-    machine = SimpleNamespace(agents=[], schedule=schedule, changes=0,
+    machine = SimpleNamespace(agents=[], schedule="".join(schedule), changes=0,
                               random=SimpleNamespace(random=lambda: number))  # fmt: skip
     made = SimpleNamespace(machine=machine, worked=[])
     agent = Noted(made, True)  # type: ignore[arg-type]
@@ -148,7 +148,8 @@ def cancelling(
     next_block: int, schedule: str = "late", number: float = 0.5
 ) -> tuple[Any, list[int]]:
     made = batch(
-        schedule=schedule, random=SimpleNamespace(random=lambda: number), next_block=next_block,
+        schedule="".join(schedule), random=SimpleNamespace(random=lambda: number),
+        next_block=next_block,
         blocks=24, order=list(range(24)), cluster_size=2, grid=(4, 3, 2),
     )  # fmt: skip
     answer = cluster_launch.cancel(made)
