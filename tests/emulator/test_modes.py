@@ -334,6 +334,19 @@ def test_what_ends_a_kernel_is_raised_or_reported(body: str, rule: str) -> None:
     assert caught.value.finding.rule == rule
 
 
+def test_arguments_for_which_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: object) -> None:
+        raise MemoryError("Unable to allocate 3 TiB")
+
+    made, out = kernel("ret;"), np.zeros(1, np.uint32)
+    monkeypatch.setattr(made.memory, "allocate", none_left)
+    with pytest.raises(LaunchError) as caught:
+        made.launch(1, 1, [out])
+    assert str(caught.value) == (
+        "k: there is not enough memory for this launch: Unable to allocate 3 TiB"
+    )
+
+
 # -- variables ------------------------------------------------------------------------------------
 
 
