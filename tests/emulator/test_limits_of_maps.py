@@ -7,6 +7,7 @@ replace.
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from phasebit.emulator.copy_engine.tensormap import (
     BLANK,
     HALF,
+    TYPES,
     Descriptor,
     decode,
     described,
@@ -104,6 +106,14 @@ def test_a_box_fits_shared_memory_as_the_driver_counts(
     """232,448 bytes, and each extent divided by its element stride, rounded down."""
     made = Descriptor("f16", 0, (256, 256, 64), (512, 1 << 17), box, steps)
     assert (problem(made) == "") is fits, problem(made)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_type_says_how_many_bits_an_element_has(kind: str) -> None:
+    made = dataclasses.replace(PLAIN, data_type="".join(kind))
+    (bits,) = re.findall(r"^[a-z]+(\d+)", kind)
+    assert made.bits == int(bits) and dataclasses.replace(made, unit=32).bits == 256
+    assert made.nbytes == 64 * 8 * int(bits) // 8 and made.row == 64 * int(bits) // 8
 
 
 def test_a_window_fits_shared_memory() -> None:

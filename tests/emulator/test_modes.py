@@ -19,6 +19,7 @@ from phasebit.emulator.capabilities import MOST_MULTIPROCESSORS, limits
 from phasebit.emulator.errors import Defect, EmulatorError, Fault, PtxError
 from phasebit.emulator.machine.launch_state import MAX_STACK, STACKED, STACKED_OBSERVED
 from phasebit.emulator.machine.trace import Trace
+from phasebit.emulator.ptx.placement import FUNCTION_BASE
 from phasebit.emulator.ptx.syntax import Variable
 from tests.emulator.machines import HEAD, kernel, machine
 
@@ -375,6 +376,16 @@ def test_variables_hold_what_they_are_given() -> None:
         made.variable("nothing")
     with pytest.raises(LaunchError, match="no variable 'x'; it has: none"):
         variables("").variable("x")
+
+
+def test_a_variable_may_hold_the_address_of_a_function() -> None:
+    """PTX ISA 6.4.1: whatever it is, each function has its own."""
+    made = variables("""
+        .func one () { ret; } .func two () { ret; } .func three () { ret; }
+        .global .u64 table[3] = {three, one, two};
+    """)
+    found = made.variable("table").view(np.uint64).tolist()
+    assert found == [FUNCTION_BASE + 32, FUNCTION_BASE, FUNCTION_BASE + 16]
 
 
 @pytest.mark.parametrize(("text", "words"), [
