@@ -256,7 +256,7 @@ def test_a_load_takes_what_is_inside_and_fills_the_rest(
     at: tuple[int, int], columns: range, rows: tuple[int, ...]
 ) -> None:
     there = memory()
-    made = tile(there, tensor(there), at)
+    made = tile(there, tensor(there), at, False)
     expected, kept = np.zeros((2, 16), np.uint8), np.zeros((2, 16), bool)
     words = set()
     for y in rows:
@@ -282,7 +282,7 @@ def test_a_store_writes_whole_pieces_of_16_bytes(
     there = memory()
     before = there.u1[:1024].copy()
     data = np.arange(200, 232).astype(np.uint8)
-    tile(there, tensor(there), at, writes=True).write(data)
+    tile(there, tensor(there), at, True).write(data)
     for y in rows:
         for x in columns:
             before[512 + 64 * y + x] = data[16 * (y - at[1]) + x - at[0]]
@@ -292,7 +292,7 @@ def test_a_store_writes_whole_pieces_of_16_bytes(
 def test_elements_outside_may_be_filled_with_a_nan() -> None:
     there = memory()
     for kind, size in (("f16", 2), ("f32", 4)):
-        made = tile(there, tensor(there, kind, oob_fill="nan", box=(8, 1)), (16, 0))
+        made = tile(there, tensor(there, kind, oob_fill="nan", box=(8, 1)), (16, 0), False)
         found = made.read().view(np.uint16)
         assert (found[4 * size // 2 :] == 0x7FF7).all()
         inside = there.u1[512 + 16 * size :][: 4 * size]
@@ -301,12 +301,12 @@ def test_elements_outside_may_be_filled_with_a_nan() -> None:
 
 def test_rows_are_taken_in_the_order_in_which_they_are_named() -> None:
     there = memory()
-    whole = rows_at(there, tensor(there, box=(16, 4)), 2, [3, 0, -1, 4])
+    whole = rows_at(there, tensor(there, box=(16, 4)), 2, [3, 0, -1, 4], False)
     expected = np.zeros((4, 16), np.uint8)
     for n, row in enumerate((3, 0)):
         expected[n] = [(512 + 64 * row + 2 + x) % 251 for x in range(16)]
     assert np.array_equal(whole.read(), expected.ravel())
-    inside = rows_at(there, tensor(there, box=(16, 2)), 0, [3, 0])
+    inside = rows_at(there, tensor(there, box=(16, 2)), 0, [3, 0], False)
     assert inside.inside is None and inside.kept() is None
 
 

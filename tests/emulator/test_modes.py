@@ -16,6 +16,7 @@ from phasebit.emulator.api.execution import MAX_STEPS, Execution, Mode
 from phasebit.emulator.api.extents import Extents, three
 from phasebit.emulator.api.kernel import Kernel
 from phasebit.emulator.capabilities import MOST_MULTIPROCESSORS, limits
+from phasebit.emulator.copy_engine.tensormap import TensorMap
 from phasebit.emulator.errors import Defect, EmulatorError, Fault, PtxError
 from phasebit.emulator.machine.launch_state import MAX_STACK, STACKED, STACKED_OBSERVED
 from phasebit.emulator.machine.trace import Trace
@@ -241,6 +242,9 @@ def test_an_array_given_twice_is_placed_once() -> None:
     raw = marshal("k", made.function, made.layout, args, arrays)
     assert np.frombuffer(raw, np.uint64).tolist() == [0x100, 0x200, 0x100, 7, 0x1234]
     assert arrays.placed == ["argument 0", "argument 1"]
+    args[1:3] = np.zeros(4), one
+    raw = marshal("k", made.function, made.layout, args, arrays := Arrays())
+    assert np.frombuffer(raw, np.uint64)[:3].tolist() == [0x100, 0x200, 0x100]
     for wrong, words in (
         ([one, one, one, one, one], "argument 3 of k is a number of 4 bytes, but an array was"),
         ([one, one, one, OnDevice(), one], "argument 3 of k is a number of 4 bytes"),
@@ -251,6 +255,21 @@ def test_an_array_given_twice_is_placed_once() -> None:
             made.marshal(wrong, Arrays())
     with pytest.raises(LaunchError, match="argument 0 of k lies on a GPU"):
         made.launch(1, 1, [OnDevice(), one, one, 7, one])
+
+
+def test_a_tensor_map_lies_in_its_parameter_and_its_array_on_the_device() -> None:
+    text = HEAD.replace(".param .u64 out", ".param .align 64 .b8 a[128], .param .u64 b, "
+                                           ".param .align 64 .b8 c[128]")  # fmt: skip
+    made = Module(f"{text}ret;\n}}".replace("ld.param.u64 %rd1, [out];", ""))["k"]
+    array = np.zeros((8, 64), np.float16)
+    there = TensorMap(0x5000, (16, 2), data_type="u8", dims=(64, 8))
+    args: list[Any] = [TensorMap(array, (64, 2)), array, there]
+    raw = made.marshal(args, arrays := Arrays())
+    words = np.frombuffer(raw, np.uint64)
+    assert [int(words[0]), int(words[16]), int(words[24])] == [0x100, 0x100, 0x5000]
+    assert arrays.placed == ["argument 0"]
+    with pytest.raises(LaunchError, match="argument 1 of k has 8 bytes, but a tensor map of 128"):
+        made.marshal([args[0], args[0], args[2]], Arrays())
 
 
 def test_arrays_come_back_with_what_was_written_and_leave_no_memory() -> None:

@@ -64,6 +64,7 @@ def batch(**machine: Any) -> Any:
 @pytest.mark.parametrize(("size", "resident", "count", "slot", "shared_with"), [
     (1, 1, 8, 3, [3]), (1, 2, 8, 3, [2, 3]), (1, 2, 8, 4, [4, 5]), (1, 2, 5, 4, [4]),
     (4, 2, 8, 1, [1, 5]), (4, 2, 8, 6, [2, 6]), (2, 3, 6, 0, [0, 2, 4]), (2, 3, 12, 7, [7, 9, 11]),
+    (1, 3, 4, 3, [3]),
 ])  # fmt: skip
 def test_which_blocks_share_a_multiprocessor(
     size: int, resident: int, count: int, slot: int, shared_with: list[int]
