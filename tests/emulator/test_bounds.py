@@ -120,3 +120,32 @@ def test_an_access_that_is_wider_than_its_array_begins_inside() -> None:
     with pytest.raises(OutOfBounds) as raised:
         Module(TEXT.replace("BODY", WIDE))["k"].launch(1, 1, [small, np.zeros(6, np.uint32), 0, 0])
     assert "reaches 4 bytes past the end of argument 0 (4 bytes); " in str(raised.value)
+
+
+SYSTEM = (
+    "mov.u32 %r6, %reserved_smem_offset_begin; add.u32 %r6, %r6, %r1; ld.shared.u32 %r4, [%r6];"
+)
+BOTH = (
+    "mov.u32 %r6, %reserved_smem_offset_begin; setp.eq.u32 %p, %r3, 3; mov.u32 %r7, first; "
+    "selp.u32 %r6, %r7, %r6, %p; add.u32 %r6, %r6, %r1; st.shared.u32 [%r6], %r4;"
+)
+
+
+@pytest.mark.parametrize(("at", "step", "kind", "thread"), [
+    (0, 0, None, 0), (1020, 0, None, 0), (1024, 0, OutOfBounds, 0), (992, 4, OutOfBounds, 8),
+    (2, 0, OutOfBounds, 0), (-4, 0, OutOfBounds, 0), (2048, 0, OutOfBounds, 0),
+])  # fmt: skip
+def test_the_systems_own_shared_memory_is_for_who_asks_where_it_is(
+    at: int, step: int, kind: type[Fault] | None, thread: int
+) -> None:
+    """1 KiB behind the block's; without the register nobody may read there."""
+    found, said = says(SYSTEM, at, step)
+    assert bool(found) == bool(kind)
+    assert not kind or f"by thread {thread} of block 0" in said or "by all threads" in said
+    assert says(SHARED, 32 + (at if at > 0 else 1024))[0] is not None
+
+
+def test_some_threads_use_the_systems_shared_memory_and_others_the_blocks() -> None:
+    assert says(BOTH, 0) == says(BOTH, 60) == (None, "")
+    found, said = says(BOTH, 64)
+    assert found is OutOfBounds and "by thread 3 of block 0: address 64 (second+16)" in said

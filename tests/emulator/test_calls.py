@@ -174,3 +174,10 @@ def test_each_thread_calls_itself_as_often_as_it_wants() -> None:
     """1 + 2 + … + n; each call has memory of its own."""
     body = f"and.b32 %r9, %r1, 7; {CALL.format('down', '%r9', '')}"
     assert run(body, NEST) == [(tid % 8) * (tid % 8 + 1) // 2 for tid in range(64)]
+
+
+def test_a_breakpoint_names_the_first_thread_that_executes_it() -> None:
+    said = (r"^brkpt, a breakpoint, executed by thread 35 of block 0 at brkpt at PTX line 10: no "
+            "debugger listens, so it ends the kernel like a trap$")  # fmt: skip
+    with pytest.raises(Fault, match=said):
+        run("setp.lt.u32 %p1, %r1, 35; @%p1 bra X; brkpt; X:")

@@ -209,6 +209,21 @@ def test_a_box_touches_the_words_where_its_bytes_go(
     assert made.words(2, kept).tolist() == some.tolist()
 
 
+@pytest.mark.parametrize("rows", [5, 8])
+@pytest.mark.parametrize("swizzle", ["32B", "64B"])
+def test_slices_of_channels_are_swizzled_across_rows(swizzle: str, rows: int) -> None:
+    """5.5.6: rows of one pixel's 16 bytes lie densely, and are narrower than the span."""
+    d = Descriptor(
+        "u8", 0, (8, 8, 4, 2), (128, 1024, 4096), (1, rows, 1, 1), (1, 1, 1, 1), "16B", swizzle
+    )
+    made = Box(memory(8192), 1024, d.plain())
+    assert (made.row, made.pitch, made.size) == (16, 16, 16 * rows)
+    made.memory.u1[:] = 0
+    made.write(np.ones(16 * rows, np.uint8))
+    touched = np.flatnonzero(made.memory.u1)
+    assert made.words(2).tolist() == np.unique(touched >> 2).tolist()
+
+
 def test_where_a_narrow_tile_goes() -> None:
     """Rows of 32 bytes, a span of 128 apart: chunk 0 of row r lies at chunk r of its span."""
     where, unit = places("128B", 0, 96, 32, 128)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import phasebit as pb
+from phasebit.emulator.checker import tensor_checks
 from phasebit.emulator.errors import EmulatorError
 from phasebit.emulator.numbers.swizzle import NONE
 from phasebit.emulator.tensor_core.matrix_descriptors import encode
@@ -412,3 +413,29 @@ def test_a_copy_to_a_peer_whose_barrier_may_not_be_there() -> None:
     for sync, right in ((both, True), ("bar.sync 0;", False)):
         found = Module(text.replace("SYNC", sync))["k"].launch(2, 1, [], cluster=2).findings
         assert right is not any("nothing orders the two" in h.message for h in found), found
+
+
+@pytest.mark.parametrize(("most", "named"), [(3, 3), (2, 2), (1, 1)])
+def test_of_many_products_that_may_still_read_the_newest_are_remembered(
+    most: int, named: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensor_checks, "MANY", most)
+    overwritten = "@%p1 st.shared.u32 [tile], %r8;"
+    edits = {"between": MMA.format(WIDE, "%p6"), "third": overwritten}
+    found, places = run(PRODUCT, edits, "late", 0)
+    newest = [places[name] for name in ("first", "between", "second")][-named:]
+    mine = [m for m in found if "a tensor operation of thread 0 of block 0 may still read it" in m]
+    assert [int(m.rpartition(" ")[2]) for m in mine] == newest
+
+
+def test_products_that_everybody_has_waited_for_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two before the wait, two behind it; a store may come over those that are known."""
+    monkeypatch.setattr(tensor_checks, "MANY", 2)
+    behind = "bar.sync 0; " + MMA.format(WIDE, "%p6")
+    edits = {"behind": f"tcgen05.fence::after_thread_sync; {behind}",
+             "result": f"@%p1 st.shared.u32 [tile], %r8; {PRODUCT[2]['result']}"}  # fmt: skip
+    found, places = run(PRODUCT, edits, "late", 0)
+    mine = [m for m in found if "may still read it" in m]
+    assert [int(m.rpartition(" ")[2]) for m in mine] == [places["behind"]]

@@ -29,13 +29,17 @@ class Said(list[tuple[str, str, int, Any]]):
         return say("{}", Place(access))
 
 
-def watched(cluster: int = 2, leaks: dict[int, list[Any]] | None = None) -> Any:
+def watched(
+    cluster: int = 2, leaks: dict[int, list[Any]] | None = None, threads: int = 4
+) -> Any:
     """Columns and shadows of one batch; ``leaks``: what stays allocated in each block."""
-    s = shadow(6, cluster, copies=True, bulk=True)
+    s = shadow(6, cluster, threads=threads, copies=True, bulk=True)
     memory = SimpleNamespace(leaked=lambda slot: (leaks or {}).get(slot, []), group=None)
     s.batch.known = lambda kind: memory
     s.batch.blocks = np.arange(6) + 10
-    s.batch.describe = lambda lanes: Threads.of(10 + lanes[0] // 4, lanes % 4, 4)
+    s.batch.describe = lambda lanes: Threads.of(
+        10 + lanes[0] // threads, lanes % threads, threads
+    )
     t, said = TensorShadow(6), Said()
     races = SimpleNamespace(shadows={s.batch: s}, facts=SimpleNamespace(shift=2))
     machine = SimpleNamespace(cluster_size=cluster)
@@ -87,13 +91,15 @@ def test_operations_of_other_clusters_are_none_of_its_business(lane: int) -> Non
     assert said == []
 
 
-def test_its_own_operations_it_may_leave_behind() -> None:
-    """Of lanes 12 to 15, whose columns are 4 to 7: that is asked elsewhere."""
-    columns, s, t, said = watched()
-    for lane in range(12, 16):
-        t.reading.append(Reading(np.array([START + 3500]), lane, TEAM + lane % 8, 30, 5))
-    t.arrivals[TEAM + 4, 3] = (30, 7)
-    t.written.note(Region(3, slice(0, 1), slice(0, 8)), TEAM + 7, 30, 8)
+@pytest.mark.parametrize("threads", [4, 6])
+def test_its_own_operations_it_may_leave_behind(threads: int) -> None:
+    """Of the lanes of the fourth block, the second of its cluster: that is asked elsewhere."""
+    columns, s, t, said = watched(threads=threads)
+    team = 2 * threads
+    for lane in range(3 * threads, 4 * threads):
+        t.reading.append(Reading(np.array([START + 3500]), lane, team + lane % team, 30, 5))
+    t.arrivals[team + threads, 3] = (30, 7)
+    t.written.note(Region(3, slice(0, 1), slice(0, 8)), 2 * team - 1, 30, 8)
     columns.block_ends(s.batch, 3, KNOWN)
     assert said == []
     columns.block_ends(s.batch, 2, KNOWN)  # nothing reaches into the other one

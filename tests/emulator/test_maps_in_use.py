@@ -17,7 +17,7 @@ SCHEDULES = ("eager", "late", "random")
 
 HEAD = (
     ".visible .entry k(.param .u64 map, .param .u64 x, .param .u64 flag) {",
-    ".reg .b64 %rd<9>; .reg .b32 %r<9>; .reg .pred %p<9>;",
+    ".reg .b64 %rd<9>; .reg .b32 %r<19>; .reg .pred %p<9>;",
     ".shared .align 128 .b8 tile[256]; .shared .align 8 .b64 full;",
     "ld.param.u64 %rd1, [map]; ld.param.u64 %rd2, [x]; ld.param.u64 %rd3, [flag];",
 )
@@ -42,8 +42,11 @@ STORE = {
 }  # fmt: skip
 
 
-def found(lines: dict[str, str], schedule: str) -> tuple[list[pb.Finding], dict[str, int]]:
-    """What is found, and the line of each place."""
+def found(
+    lines: dict[str, str], schedule: str, only: tuple[int, int] | None = None
+) -> tuple[list[pb.Finding], dict[str, int]]:
+    """What is found, and the line of each place; ``only``: the block, of three, and the thread, of
+    64, that do it all."""
     text, places = [*SM_90A.splitlines(), *HEAD], {}
     for name, line in lines.items():
         text.append(line)
@@ -56,7 +59,14 @@ def found(lines: dict[str, str], schedule: str) -> tuple[list[pb.Finding], dict[
     # the map is that of x from the beginning: a change to the same address changes nothing
     first = SM_90A + "".join(HEAD) + REPLACE + "ret; }"
     Module(first)["k"].launch(1, 1, args)
-    run = Module("\n".join(text))["k"].launch(blocks, 1, args, schedule=schedule)
+    threads = 1
+    if only is not None:
+        blocks, threads = 3, 64
+        text[places[next(iter(lines))] - 1] = (
+            f"mov.u32 %r8, %ctaid.x; mov.u32 %r9, %tid.x; setp.ne.u32 %p8, %r8, {only[0]}; "
+            f"@%p8 ret; setp.ne.u32 %p8, %r9, {only[1]}; @%p8 ret; {next(iter(lines.values()))}"
+        )
+    run = Module("\n".join(text))["k"].launch(blocks, threads, args, schedule=schedule)
     return list(run.findings), places
 
 
@@ -123,3 +133,95 @@ def test_a_fence_of_the_block_does_not_reach_another(at: str, words: str, schedu
     assert [each.rule for each in wrong] == ["missing-tensormap-fence"]
     assert words in wrong[0].message and "scope that reaches the other block" in wrong[0].message
     assert f"PTX line {places['copy']}" in wrong[0].message
+
+
+@pytest.mark.parametrize("only", [(0, 0), (2, 37), (1, 5)])
+def test_who_changes_a_map_and_who_copies_by_it_are_named(only: tuple[int, int]) -> None:
+    who = f"thread {only[1]} of block {only[0]}"
+    for lines, why in (
+        (LOAD, "nobody has waited for mbarrier full"),
+        (STORE, "it has not waited (cp.async.bulk.wait_group.read)"),
+    ):
+        assert not found(lines, "late", only)[0]
+        wrong = lines | {"wait": "", "late": lines["wait"] + lines["late"]}
+        (finding,), places = found(wrong, "late", only)
+        change, copy = (
+            f"`{wrong[at].strip()[:-1]}` at PTX line {places[at]}" for at in ("change", "copy")
+        )
+        assert finding.message == (
+            f"{who} changes a tensor map: {change}; a bulk copy of {who} may still go by it, and "
+            f"{why}: {copy}"
+        )
+        assert finding.line == places["change"]
+
+
+@pytest.mark.parametrize("only", [(0, 0), (2, 37)])
+@pytest.mark.parametrize(("at", "missing"), [
+    ("release", "the thread that changes it needs a fence.proxy.tensormap::generic.release "
+     "(or tensormap.cp_fenceproxy, which copies and releases it)"),
+    ("acquire", "between the change and the copy its block needs a "
+     "fence.proxy.tensormap::generic.acquire of that address"),
+])  # fmt: skip
+def test_a_fence_that_is_missing_is_told_with_the_change_and_the_copy(
+    at: str, missing: str, only: tuple[int, int]
+) -> None:
+    lines = {
+        "init": LOAD["init"], "change": REPLACE,
+        "release": "fence.proxy.tensormap::generic.release.cta;",
+        "acquire": "fence.proxy.tensormap::generic.acquire.cta [%rd1], 128;",
+        "expect": LOAD["expect"], "copy": LOAD["copy"], "wait": LOAD["wait"],
+    }  # fmt: skip
+    assert not found(lines, "late", only)[0]
+    (finding,), places = found(lines | {at: ""}, "late", only)
+    change, copy = (
+        f"`{lines[name].strip()[:-1]}` at PTX line {places[name]}" for name in ("change", "copy")
+    )
+    assert finding.message == (
+        f"a bulk copy of thread {only[1]} of block {only[0]} uses a tensor map that the kernel has "
+        f"changed: {copy}; {missing}: {change}"
+    )
+    assert finding.line == places["copy"]
+
+
+TWO = {
+    "who": "mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 37; setp.eq.u32 %p2, %r1, 5; "
+           "@%p1 mbarrier.init.shared::cta.b64 [full], 1; bar.sync 0;",
+    "expect": "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 256;",
+    "copy": "@%p1 " + LOAD["copy"],
+    "drain": "",
+    "meet": "bar.sync 0;",
+    "change": "@%p2 " + REPLACE,
+    "wait": LOAD["wait"],
+}  # fmt: skip
+"""Thread 37 copies by the map, thread 5 changes it."""
+
+
+@pytest.mark.parametrize(("edits", "right"), [
+    ({}, False), ({"meet": LOAD["wait"].replace("A", "B"), "wait": ""}, True),
+    ({"drain": "@%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group.read 0;"}, True),
+    ({"meet": "@%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group.read 0;"}, False),
+    ({"drain": "@%p2 cp.async.bulk.commit_group; @%p2 cp.async.bulk.wait_group.read 0;"}, False),
+    ({"copy": "@%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group.read 0; "
+      + TWO["copy"]}, False),
+])  # fmt: skip
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_another_thread_changes_the_map(
+    edits: dict[str, str], right: bool, blocks: int
+) -> None:
+    """It has to know that the copy has read: by its barrier, or from the thread that waited."""
+    lines = dict(TWO)
+    if blocks == 3:  # only the last of them
+        lines["who"] = "mov.u32 %r8, %ctaid.x; setp.ne.u32 %p8, %r8, 2; @%p8 ret; " + lines["who"]
+    text = [*SM_90A.splitlines(), *HEAD, *(lines | edits).values(), "ret; }"]
+    x = np.zeros(64, np.float32)
+    image = np.frombuffer(pb.TensorMap(x, (64,)).at(1 << 40).encode(), np.uint8).copy()
+    args = [image, x, np.zeros(4, np.uint32)]
+    Module(SM_90A + "".join(HEAD) + REPLACE + "ret; }")["k"].launch(1, 1, args)
+    said = Module("\n".join(text))["k"].launch(blocks, 64, args).findings
+    mine = [each.message for each in said if each.rule == "tensor-map-changed-in-use"]
+    assert bool(mine) != right
+    assert all(
+        one.startswith(f"thread 5 of block {blocks - 1} changes a tensor map: ")
+        and f"; a bulk copy of thread 37 of block {blocks - 1} may still go by it, and " in one
+        for one in mine
+    )

@@ -52,6 +52,8 @@ def test_kernels_and_modules_say_what_they_are() -> None:
     made = made_of["k"]
     assert made.program() is made.program(False, True, False, None)
     assert made.program() is not made.program(check=True) and made_of["k"] is made
+    stores = kernel("st.global.u32 [%rd1], %r1; ret;")
+    assert stores.python() == stores.program(False).source != stores.python(True)
     assert not made.program().checked and made.program(True).checked and made.program().exact
 
 

@@ -27,15 +27,17 @@ class Batch(SimpleNamespace):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
-def shadow(count: int = 6, cluster: int = 1, shift: int = 2, **parts: bool) -> SharedShadow:
+def shadow(
+    count: int = 6, cluster: int = 1, shift: int = 2, threads: int = THREADS, **parts: bool
+) -> SharedShadow:
     """Blocks of four threads, 4096 bytes each, from byte 8192 on; six blocks came before."""
     machine = SimpleNamespace(cluster_size=cluster, next_block=6 + count, now=50)
     machine.program = SimpleNamespace(
         layout=SimpleNamespace(shared_name=lambda offset: f"at{offset}+0")
     )
     batch = Batch(
-        threads=THREADS, count=count, lanes=count * THREADS, shared_stride=4096, shared_base=8192,
-        machine=machine, slots=lambda lanes: lanes // THREADS, alive=np.ones(count * THREADS, bool),
+        threads=threads, count=count, lanes=count * threads, shared_stride=4096, shared_base=8192,
+        machine=machine, slots=lambda lanes: lanes // threads, alive=np.ones(count * threads, bool),
     )  # fmt: skip
     return SharedShadow(batch, shift, parts.pop("copies", False), **parts)  # type: ignore[arg-type]
 

@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasebit import measure
-from phasebit.chapters.every_shape import cold, cold_tables, few_rows, tries, view
+from phasebit.chapters.every_shape import cold, cold_tables, few_rows, floor_texts, tries, view
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.chapters.every_shape.trial_tables import LEVEL, word_of
 
@@ -88,6 +88,43 @@ def few(recorded: Mapping[str, Any]) -> Picture:
               for name, more in rows.items()]  # fmt: skip
     return drawn(trials, "Flushed, time against the whole plan; " + "; ".join(took), recorded,
                  "flushed")  # fmt: skip
+
+
+TURNS = "boxes as the plan's, by turns"
+WIDER = "boxes of 256 bytes, all rows"
+FLOOR = {
+    "nothing": floor_texts.NOTHING,
+    "weights, boxes of 256 bytes": WIDER,
+    "weights, boxes by turns": TURNS,
+    "weights, the plan's boxes": floor_texts.PLANS_BOXES,
+    "no products": few_rows.NO_PRODUCTS,
+    "whole": few_rows.WHOLE,
+    view.VENDOR: view.VENDOR,
+}
+"""Row of the picture -> contender of the record."""
+
+
+def least(row: Mapping[str, Any]) -> float:
+    """Microseconds, flushed, of the fastest way to read all weights."""
+    return min(view.median(row["times"][way], "flushed") for way in row["ways"]
+               if way not in (floor_texts.NOTHING, floor_texts.HALF))  # fmt: skip
+
+
+def floor(recorded: Mapping[str, Any]) -> Picture:
+    """Few rows, flushed: reading the weights alone, and what multiplies as well."""
+    from phasebit.draw import dots
+
+    shapes = {str(Shape(*row["shape"])): row for row in recorded["shapes"]}
+    rows = {what: {shape: view.median(row["times"][name], "flushed")
+                   for shape, row in shapes.items()} for what, name in FLOOR.items()}  # fmt: skip
+    ways = len(recorded["shapes"][0]["ways"]) - 2
+    fastest = {f"weights, fastest of {ways} ways": {
+        shape: least(row) for shape, row in shapes.items()}}  # fmt: skip
+    nothing = {"nothing": rows.pop("nothing")}
+    return dots(
+        nothing | fastest | rows, x_label="µs, flushed", show=lambda us: f"{us:.1f}",
+        title=f"What a launch reads and does; {measure.source(dict(recorded))}",
+    )  # fmt: skip
 
 
 def against_cold(record: Mapping[str, Any]) -> Picture:

@@ -172,7 +172,7 @@ class Memory:
 
     def malloc(self, size: int) -> int:
         """Memory that a kernel asks for: its generic address, or 0 where there is none left."""
-        room = align_up(max(size, 1), HEAP_UNIT)
+        room = max(align_up(size, HEAP_UNIT), HEAP_UNIT)
         made = self._from_heap(size) if self.heap_used + room <= self.heap_size else None
         if made is None:
             return 0
@@ -192,7 +192,7 @@ class Memory:
         made = self.heap.pop(address, None)
         if made is None:
             return False
-        self.heap_used -= align_up(max(made.size, 1), HEAP_UNIT)
+        self.heap_used -= max(align_up(made.size, HEAP_UNIT), HEAP_UNIT)
         self._to_heap(made, lambda: by)
         return True
 

@@ -55,16 +55,16 @@ class LaunchState:
     seed: int
     steps: int
     exact: bool
-    stacked: int = STACKED
+    stacked: int
     """Threads that one NumPy call should work on."""
-    keep_apart: bool = False
+    keep_apart: bool
     """Whether whole warps that stand at one place at different times stay apart until a barrier
     makes their times equal: then one can see who waited."""
-    resident: int = 1
+    resident: int
     """Blocks that share a multiprocessor."""
-    dependent: bool = False
+    dependent: bool
     """Whether it may begin before the kernel before it in its stream has ended."""
-    seat: Any = None
+    seat: Any
     """Its :class:`Seat` among launches that run beside it, ``machine.company``; None: alone."""
     printed: list[str] = field(default_factory=list)
 

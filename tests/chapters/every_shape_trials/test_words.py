@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 from dataclasses import replace
+from itertools import pairwise
 from statistics import median, quantiles
 from typing import Any
 
@@ -15,6 +16,8 @@ from phasebit.chapters.every_shape import (
     cold,
     cold_tables,
     few_rows,
+    floor_of_reads,
+    floor_texts,
     last_wave,
     narrower,
     plans,
@@ -377,3 +380,38 @@ def test_few_rows() -> None:
     two, four = (found[name] for name in few_rows.SHARED)
     assert all(0.005 < more < 0.02 for more in two)
     assert [f"{more:.0%}" for more in four] == ["21%", "31%"]
+
+
+def test_how_long_the_weights_must_take() -> None:
+    """A launch, and its bytes at the rate at which many more are read; the rest by its parts."""
+    floor = measure.read(floor_of_reads.NAME)
+
+    def took(row: dict[str, Any], name: str) -> float:
+        return view.median(row["times"][name], "flushed")
+
+    def rate(row: dict[str, Any], us: float) -> float:
+        return row["bytes"] / us / 1e6  # TB/s
+
+    rows = floor["shapes"]
+    assert [row["shape"][0] for row in rows] == [16, 64, 128]
+    least = [trial_pictures.least(row) for row in rows]
+    whole = [took(row, few_rows.WHOLE) for row in rows]
+    assert [round(100 * (1 - a / b)) for a, b in zip(least, whole, strict=True)] == [5, 10, 13]
+    assert f"{least[0]:.1f} {whole[0]:.1f}" == "29.2 30.9"
+    for row, read in zip(rows, least, strict=True):
+        nothing = took(row, floor_texts.NOTHING)
+        assert f"{nothing:.1f}" in ("3.5", "3.6")
+        assert f"{rate(row, read - nothing):.1f}" == "4.6"
+    many = floor["steady"]
+    assert many["bytes"] == 8 * rows[0]["bytes"]
+    assert f"{max(rate(many, took(many, way)) for way in many['times']):.1f}" == "4.6"
+    sooner = [[took(row, floor_texts.PLANS_BOXES) - took(row, way)
+               for way in (trial_pictures.TURNS, trial_pictures.WIDER)]
+              for row in rows]  # fmt: skip
+    assert max(map(abs, sooner[0])) < 0.15
+    assert [f"{each:.1f}" for each in sorted(sooner[1] + sooner[2])][::3] == ["0.5", "1.6"]
+    for row, read in zip(rows[1:], least[1:], strict=True):
+        steps = [read, *(took(row, name) for name in (
+            floor_texts.PLANS_BOXES, few_rows.NO_PRODUCTS, few_rows.WHOLE))]  # fmt: skip
+        parts = [round(b - a) for a, b in pairwise(steps)]
+        assert parts == [2, 1, 1]

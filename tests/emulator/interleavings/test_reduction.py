@@ -136,6 +136,10 @@ def test_what_touches_nothing_in_common_is_run_once() -> None:
     assert len(ends(apart, True)) == 1
 
 
+def test_by_itself_a_search_is_reduced() -> None:
+    assert len(list(orders(System([[("read", "a", 0)], [("read", "a", 0)]]).run))) == 1
+
+
 def test_changes_of_one_class_are_run_once() -> None:
     assert len(ends([[("add", "a", 1)]] * 4, True)) == 1
     assert len(ends([[("set", "a", t)] for t in range(4)], True)) == 24

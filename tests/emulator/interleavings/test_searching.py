@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 from phasebit.emulator import LaunchError, Module, every_order
+from phasebit.emulator.api.execution import Mode
 from phasebit.emulator.findings import Finding, Place, Sentence, say
 from phasebit.emulator.interleavings import limits, searching
-from phasebit.emulator.interleavings.searching import Failing, Interleavings, searched
+from phasebit.emulator.interleavings.searching import Failing, Interleavings, Stepped, searched
+from phasebit.emulator.interleavings.searching import search as search_prepared
 from phasebit.emulator.interleavings.touches import Taken
+from phasebit.emulator.ptx.placement import GLOBAL_BASE
 from tests.emulator.machines import kernel
 
 ADDS = "red.relaxed.gpu.global.add.u32 [%rd1], 1; ret;"
@@ -38,6 +41,20 @@ def test_by_itself_a_search_runs_each_order_that_differs_once() -> None:
     assert search(ADDS, 3).runs == 1
     every = search(ADDS, 3, reduced=False)
     assert (every.runs, every.redundant, every.results) == (6, 0, 1)
+
+
+def test_a_search_of_prepared_launches_is_reduced_by_itself() -> None:
+    made = kernel(ADDS)
+    extents, address = made.extents(1, 64), made.memory.allocate(4, "out").address
+    parameters, mode = address.to_bytes(8, "little"), Mode(trace=False)
+    found, execution, error = search_prepared(
+        lambda lines: made.prepare(extents, parameters, mode, kind=Stepped, stepwise=lines),
+        lambda: made.prepare(extents, parameters, mode), made.memory,
+    )  # fmt: skip
+    assert (found.runs, found.complete, error) == (1, True, None)
+    assert execution.machine.taken == 2 and made.memory.u4[(address - GLOBAL_BASE) // 4] == 64
+    with pytest.raises(TypeError):
+        search_prepared(None, None, None, 5)  # type: ignore[arg-type, misc]
 
 
 def test_how_far_a_search_goes_if_nobody_says_otherwise() -> None:
