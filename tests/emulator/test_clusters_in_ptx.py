@@ -172,6 +172,15 @@ def test_what_does_not_order_them_is_said_of_the_two(
     assert len(said) == (2 if SEND in tell else 1)
 
 
+def test_the_operation_that_told_of_the_write_is_named_not_the_last_one() -> None:
+    """The block that hears also tells another of something, with too small a scope."""
+    back = "mov.u32 %r15, 2; mapa.shared::cluster.u32 %r16, %r7, %r15; "
+    also = "mbarrier.arrive.release.cta.shared::cluster.b64 _, [%r16]; "
+    for cluster in (0, 2):
+        said = found(PUT + NEAR, ACQUIRE + back + also + LOAD, cluster)
+        assert said == [narrow(NEAR[:-1])]
+
+
 FIRST = "thread 37 of block T"
 ENDS = [
     (PUT, "", leaves(FIRST, "writes", "tile[148 bytes in]", PUT)),

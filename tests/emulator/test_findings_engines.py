@@ -439,3 +439,38 @@ def test_products_that_everybody_has_waited_for_are_forgotten(
     found, places = run(PRODUCT, edits, "late", 0)
     mine = [m for m in found if "may still read it" in m]
     assert [int(m.rpartition(" ")[2]) for m in mine] == [places["behind"]]
+
+
+HALF = "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd2+{0}], [tile+{0}], 128;"
+COMMIT_GROUP = "@%p1 cp.async.bulk.commit_group;"
+
+
+@pytest.mark.parametrize(("thread", "copy"), [(5, "store"), (37, "commit"), (31, "store"),
+                                              (32, "commit")])  # fmt: skip
+def test_of_several_copies_that_may_still_read_the_one_is_named(thread: int, copy: str) -> None:
+    """Threads 0 to 31 have the words of the first, 32 to 63 those of the second."""
+    over = f"setp.eq.u32 %p3, %r1, {thread}; @%p3 st.shared.f32 [%r3], %f1; "
+    edits = {"store": HALF.format(0), "commit": HALF.format(128) + COMMIT_GROUP,
+             "stored": f"{over} {RELAY[2]['stored']}"}  # fmt: skip
+    found, places = run(RELAY, edits, "late", 0)
+    mine = [m for m in found if "a bulk copy of thread 0 of block 0 may still read it" in m]
+    (said,) = mine
+    assert said.startswith(f"thread {thread} of block 0 writes tile[{4 * thread} bytes in]: ")
+    assert said.endswith(f" at PTX line {places[copy]}")
+
+
+REDUCE = "@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd2], [tile], 256;"
+
+
+@pytest.mark.parametrize(("access", "found"), [
+    ("ld.global.u32 %r4, [%rd2+20];", True), ("st.global.u32 [%rd2+20], %r1;", True),
+    ("red.global.add.u32 [%rd2+20], 1;", False), ("atom.global.add.u32 %r4, [%rd2+20], 1;", False),
+("ld.relaxed.gpu.global.u32 %r4, [%rd2+20];", True),
+])  # fmt: skip
+def test_9_7_9_25_4_2_reductions_may_meet_with_each_other(access: str, found: bool) -> None:
+    own = f"@%p1 {access} "
+    edits = {"store": REDUCE, "stored": own + RELAY[2]["stored"]}
+    said, places = run(RELAY, edits, "late", 0)
+    mine = [m for m in said if "may not have written it yet" in m]
+    assert bool(mine) == found, said
+    assert all(f"PTX line {places['store']}" in m for m in mine)
