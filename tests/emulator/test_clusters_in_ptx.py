@@ -172,6 +172,14 @@ def test_what_does_not_order_them_is_said_of_the_two(
     assert len(said) == (2 if SEND in tell else 1)
 
 
+@pytest.mark.parametrize("first", [0, 33])
+def test_of_several_words_the_first_is_told_with_its_threads(first: int) -> None:
+    put = f"setp.ge.u32 %p8, %r1, {first}; @%p8 {PUT[5:]}"
+    wrong = untold()[1].replace("thread 37", f"thread {first}").replace("148", str(4 * first))
+    said = found(put, LOAD, 2)
+    assert said == [("race", wrong.replace("@%p4 st", "@%p8 st"))]
+
+
 def test_the_operation_that_told_of_the_write_is_named_not_the_last_one() -> None:
     """The block that hears also tells another of something, with too small a scope."""
     back = "mov.u32 %r15, 2; mapa.shared::cluster.u32 %r16, %r7, %r15; "

@@ -474,3 +474,14 @@ def test_9_7_9_25_4_2_reductions_may_meet_with_each_other(access: str, found: bo
     mine = [m for m in said if "may not have written it yet" in m]
     assert bool(mine) == found, said
     assert all(f"PTX line {places['store']}" in m for m in mine)
+
+
+@pytest.mark.parametrize(("closing", "found"), [(1, False), (2, False), (3, True)])
+def test_threads_that_close_an_empty_group_have_each_acquired_a_map(
+    closing: int, found: bool
+) -> None:
+    fence = "fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;"
+    acquired = f"setp.lt.u32 %p3, %r1, 2; @%p3 {fence}"
+    close = f"setp.lt.u32 %p4, %r1, {closing}; @%p4 cp.async.bulk.commit_group;"
+    said, _ = run(RELAY, {"store": acquired, "commit": close}, "late", 0)
+    assert [m for m in said if "is a store to global" in m] == said and bool(said) == found

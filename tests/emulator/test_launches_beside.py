@@ -66,15 +66,18 @@ class Two:
     def run(
         self, *bodies: str, devices: tuple[int, ...] = (0, 1), schedule: str = "late",
         after: dict[int, int] | None = None, also: dict[int, frozenset[int]] | None = None,
-        reaches: Callable[[int], bool] = lambda device: True,
+        reaches: Callable[[int], bool] = lambda device: True, every: bool = False,
     ) -> list[list[Finding]]:  # fmt: skip
-        """What is found in each launch; ``after`` and ``also``: what the host orders."""
+        """What is found in each launch; ``after`` and ``also``: what the host orders; ``every``:
+        the first block of the first launch has work, too."""
         places = ((1, 41), (2, 37), (0, 3), (1, 5))
         names = ("first", "second", "third", "fourth")[: len(bodies)]
         text = HEAD + "".join(
             KERNEL.format(name=name, body=body, block=block, thread=thread)
             for name, body, (block, thread) in zip(names, bodies, places, strict=False)
         )
+        if every:
+            text = text.replace("setp.ne.u32 %p1, %r2, 1;", "setp.gt.u32 %p1, %r2, 1;", 1)
         module = EmulatorBackend(keep=False, schedule=schedule).load(text, self.memory)
         self.memory.view(self.at, 4096)[:] = 0
         if not self.fresh:
@@ -250,6 +253,22 @@ def test_a_message_that_passes_through_a_third_launch(two: Two) -> None:
         assert found[1][0] == "race"
         assert found[1][1].startswith("thread 3 of block 0 of device 0 reads x[40 bytes in]: ")
         assert "; thread 41 of block 1 of device 0 (kernel first) wrote it" in found[1][1]
+
+
+def test_a_message_comes_back_to_another_block_of_the_launch_that_sent_it(two: Two) -> None:
+    """What its own blocks did a launch hears of by way of the other launch, too."""
+    send = f"{STORE} {tells('{}')} bra END; "
+    back = hears("{}").replace("+80", "+120").replace("@!%p2 ret; ", "") + LOAD
+    # both the second and the first block of the first launch have work
+    both = ("setp.eq.u32 %p4, %r2, 0; @!%p2 bra END; @%p4 bra BACK; " + send.format("release.sys")
+            + "BACK: " + back + " END: ")
+    relay = hears("acquire.sys") + "@%p2 st.{}.global.u32 [%d1+120], 1;"
+    for scope, found in (("release.sys", False), ("relaxed.sys", True)):
+        said = two.run(both.format("acquire.sys"), relay.format(scope), every=True)
+        assert not said[1] and [each.rule for each in said[0]] == ["race"] * found
+        assert not found or "; thread 41 of block 1 wrote it, and nothing orders the two" in (
+            said[0][0].message
+        )
 
 
 def test_who_comes_after_a_launch_knows_what_that_one_knew(two: Two) -> None:
