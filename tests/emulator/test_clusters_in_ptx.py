@@ -235,3 +235,29 @@ def test_9_7_13_4_a_barrier_is_there_for_others_when_its_initialisation_is_fence
     said = found(RELEASE, "bar.sync 0;" + ACQUIRE, cluster, begin=loose)
     assert said == ([] if loose == LOOSE else [unknown])
     assert unknown in found(RELEASE, "bar.sync 0;" + ACQUIRE, cluster, begin=loose, fence="")
+
+
+BULK = ("@%p4 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r17], [tile]"
+        ", 16, [%r8];")  # fmt: skip
+TARGET = "mov.u32 %r15, tile; mapa.shared::cluster.u32 %r17, %r15, %r3; "
+MORE = ANNOUNCED.replace("[full], 4;", "[full], 16;")
+
+
+@pytest.mark.parametrize("cluster", [0, 2])
+@pytest.mark.parametrize("back", [True, False])
+def test_a_block_leaves_while_its_copy_to_another_may_still_read(back: bool, cluster: int) -> None:
+    """It cannot wait at the other block's barrier, but that one can say that they have come."""
+    fence = "fence.proxy.async.shared::cta; "
+    tell, hear = TARGET + fence + BULK + RELEASE, "bar.sync 0; " + ACQUIRE
+    if back:
+        hear += " mov.u32 %r15, 2; mapa.shared::cluster.u32 %r16, %r7, %r15; " \
+                "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r16];"  # fmt: skip
+        tell += " V: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p6, [full], 0; " \
+                "@!%p6 bra V;"  # fmt: skip
+    said = found(tell, hear, cluster, begin=MORE, end="")
+    mine = [text for rule, text in said if rule == "bulk-in-flight-at-exit"]
+    assert bool(mine) != back
+    assert all(
+        one.startswith("block T leaves the kernel while a bulk copy of thread 37 of block T may "
+                       "still read its shared memory: ") for one in mine
+    )  # fmt: skip

@@ -485,3 +485,28 @@ def test_threads_that_close_an_empty_group_have_each_acquired_a_map(
     close = f"setp.lt.u32 %p4, %r1, {closing}; @%p4 cp.async.bulk.commit_group;"
     said, _ = run(RELAY, {"store": acquired, "commit": close}, "late", 0)
     assert [m for m in said if "is a store to global" in m] == said and bool(said) == found
+
+
+@pytest.mark.parametrize(("offset", "copy"), [(20, "store"), (148, "commit")])
+@pytest.mark.parametrize("op", ["ld.global.u32 %r4, [%rd2+{0}];", "st.global.u32 [%rd2+{0}], %r1;"])
+def test_of_several_copies_that_may_still_write_the_one_is_named(
+    op: str, offset: int, copy: str
+) -> None:
+    edits = {"store": HALF.format(0), "commit": HALF.format(128) + COMMIT_GROUP,
+             "stored": f"@%p1 {op.format(offset)} {RELAY[2]['stored']}"}  # fmt: skip
+    found, places = run(RELAY, edits, "late", 0)
+    (said,) = [m for m in found if "may not have written it yet" in m]
+    verb = "reads" if "ld" in op else "writes"
+    assert said.startswith(f"thread 0 of block 0 {verb} argument 1[{offset} bytes in]: ")
+    assert said.endswith(f" at PTX line {places[copy]}")
+
+
+HALVES = "tcgen05.st.sync.aligned.16x64b.x1.b32 [%r9], {%r8}; tcgen05.wait::st.sync.aligned;"
+WHOLE = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r10}, [%r9]; tcgen05.wait::ld.sync.aligned;"
+
+
+def test_half_a_quarter_that_threads_have_stored_is_not_the_whole() -> None:
+    """Only of what a product of 64 rows leaves alone nothing is said."""
+    found, places = run(PRODUCT, {"a there": HALVES + WHOLE}, "late", 0)
+    assert found and all("nobody has written all of it" in m for m in found)
+    assert f"PTX line {places['a there']}" in found[0]

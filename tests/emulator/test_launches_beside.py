@@ -57,6 +57,8 @@ class Two:
 
     memory: DeviceMemory
     at: int = field(init=False)
+    ends: list[int] = field(default_factory=list)
+    """When each launch has ended, by the clock that they share."""
     fresh: bool = False
     """Whether nobody has written the array."""
 
@@ -97,6 +99,7 @@ class Two:
             ended = together.advance()
             if ended is not None and ended[1] is not None:
                 raise ended[1]
+        self.ends = [each.cycles for each in made]
         return [each.findings for each in made]
 
     def second(self, *bodies: str, **more: object) -> list[tuple[str, str]]:
@@ -334,3 +337,27 @@ def test_memory_of_another_device_is_reached_only_where_that_is_allowed(
         f" has no access: {code(access)}; call cudaDeviceEnablePeerAccess(0, 0) while device {own} "
         "is current"
     )
+
+
+def test_each_word_of_a_wide_access_is_asked_with_its_thread(two: Two) -> None:
+    """All threads load a word; a byte of one of them was stored by the other launch."""
+    all_ = "mul.wide.u32 %d5, %r1, 4; add.u64 %d6, %d1, %d5; ld.global.v2.u32 {%r5, %r6}, [%d6];"
+    all_ = all_.replace("%r1, 4", "%r1, 8")
+    byte = "@%p2 st.global.u8 [%d1+302], %r3;"  # thread 37 has the bytes from 296 on
+    (found,) = two.second(byte, all_)
+    assert found[0] == "race" and found[1].startswith(
+        "thread 37 of block 2 of device 1 reads x[300 bytes in]: "
+    )
+
+
+@pytest.mark.parametrize(("devices", "how"), [
+    ((0, 1), "acquire.sys"), ((1, 0), "relaxed.sys"), ((0, 1), "volatile"),
+])  # fmt: skip
+def test_who_hears_of_another_device_is_no_earlier_than_that(
+    devices: tuple[int, int], how: str, two: Two
+) -> None:
+    """The first launch counts for a while before it tells."""
+    count = "mov.u32 %r9, 0; COUNT: add.u32 %r9, %r9, 1; setp.lt.u32 %p5, %r9, 400; @%p5 bra COUNT;"
+    two.run(count + tells("release.sys"), hears(how), devices=devices)
+    told, heard = two.ends
+    assert heard >= told > 400

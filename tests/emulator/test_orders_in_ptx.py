@@ -302,3 +302,52 @@ def test_all_threads_fence_and_after_a_barrier_one_tells(
     assert bool(found) != ordered
     assert all("thread 37 of block 1 reads argument 0[0 bytes in]" in one
                and "; thread 37 of block 0 wrote it" in one for one in found)  # fmt: skip
+
+
+@pytest.mark.parametrize(("relay", "reader", "ordered"), [
+    ("shfl.sync.idx.b32 %r8, %r7, 0, 31, 0xffffffff;", 37, True),
+    ("bar.warp.sync 0xffffffff;", 37, True), ("", 37, False), ("", 32, True),
+    ("shfl.sync.idx.b32 %r8, %r7, 0, 31, 0xffffffff;", 64, False),
+])  # fmt: skip
+@pytest.mark.parametrize("hear", ["ld.acquire.cta", "ld.acquire.gpu", "ld.relaxed.gpu"])
+def test_what_a_lane_has_heard_from_another_warp_it_tells_its_own(
+    hear: str, relay: str, reader: int, ordered: bool
+) -> None:
+    """The first warp tells; the first lane of the second looks, and tells its warp, no other."""
+    fence = "@%p2 fence.acq_rel.gpu;" if "relaxed" in hear else ""
+    text = LOOKED.replace("setp.eq.u32 %p2, %r2, 1;", "setp.eq.u32 %p2, %r1, 32; "
+                          "setp.ge.u32 %p4, %r1, 32;").replace("@%p2 bra SECOND", "@%p4 bra SECOND")
+    look = f"mov.u32 %r7, 1; A: @%p2 {hear}.global.u32 %r7, [%d1+128]; setp.eq.u32 %p3, %r7, 0; " \
+           "@%p3 bra A; "
+    last = f" setp.eq.u32 %p6, %r1, {reader}; @%p6 ld.global.u32 %r5, [%d1];"
+    text = text.replace("HEAR", look + fence + relay + last)
+    text = text.replace("TELL", "@%p1 st.global.u32 [%d1], %r3; @%p1 st.release.gpu.global.u32 "
+                        "[%d1+128], 1;")
+    found = Module(text)["k"].launch(1, 96, [np.zeros(64, np.uint32)]).findings
+    assert [each.rule for each in found] == ([] if ordered else ["race"])
+
+
+FAR = """
+.visible .entry k(.param .u64 p)
+{
+    .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>; .shared .align 4 .b32 tile[1024];
+    mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, tile; add.u32 %r4, %r3, %r2;
+    st.shared.u32 [%r4], 0; st.shared.u32 [%r4+2048], 0;
+    bar.sync 0;
+    setp.eq.u32 %p1, %r1, 37; setp.eq.u32 %p2, %r1, 5; setp.eq.u32 %p3, %r1, 70;
+    @%p1 ld.shared.u32 %r5, [tile+2068];
+    @%p3 ld.shared.u32 %r5, [tile+300];
+    @%p2 bra ON; ret;
+ON: st.shared.u32 [%r4], 1; st.shared.u32 [%r4+2048], 1; st.shared.u32 [%r4+1024], 1;
+    ret;
+}
+"""
+
+
+def test_words_far_apart_that_one_register_reaches_are_each_looked_at() -> None:
+    """Thread 5 stores to three places; the second of them another warp has just read."""
+    (found,) = Module(HEAD + FAR)["k"].launch(1, 96, [np.zeros(1, np.uint32)]).findings
+    assert found.rule == "race" and "thread 5 of block 0 writes tile[2068 bytes in]" in (
+        found.message
+    )
+    assert "; thread 37 of block 0 read it" in found.message
