@@ -44,7 +44,7 @@ def aliases() -> dict[str, str]:
     """Names that are other names: per-thread variant -> function."""
     own = defined()
     pairs = ((name, _PER_THREAD.sub("", name)) for name in exported() if name not in own)
-    return {name: base for name, base in pairs if base != name and base in own}
+    return {name: base for name, base in pairs if base in own}
 
 
 def lacking() -> list[str]:

@@ -8,6 +8,7 @@ and small. Fields that mean nothing here are 0.
 from __future__ import annotations
 
 import struct
+from typing import cast
 
 from phasebit.emulator.capabilities import (
     KIB,
@@ -210,53 +211,53 @@ def properties_bytes(capability: int, memory: int, version: int = 13) -> bytes:
     return data + bytes(-len(data) % 8)
 
 
-# cudaDeviceAttr: number -> field of cudaDeviceProp (element), or a fixed value.
-_ATTRIBUTES: dict[int, tuple[str, int] | int] = {
-    1: ("maxThreadsPerBlock", 0),
+# cudaDeviceAttr: number -> field of cudaDeviceProp, an element of one, or a fixed value.
+_ATTRIBUTES: dict[int, str | tuple[str, int] | int] = {
+    1: "maxThreadsPerBlock",
     2: ("maxThreadsDim", 0),
     3: ("maxThreadsDim", 1),
     4: ("maxThreadsDim", 2),
     5: ("maxGridSize", 0),
     6: ("maxGridSize", 1),
     7: ("maxGridSize", 2),
-    8: ("sharedMemPerBlock", 0),
-    9: ("totalConstMem", 0),
-    10: ("warpSize", 0),
-    11: ("memPitch", 0),
-    12: ("regsPerBlock", 0),
+    8: "sharedMemPerBlock",
+    9: "totalConstMem",
+    10: "warpSize",
+    11: "memPitch",
+    12: "regsPerBlock",
     13: CLOCK_KHZ,
-    14: ("textureAlignment", 0),
+    14: "textureAlignment",
     15: 1,
-    16: ("multiProcessorCount", 0),
-    19: ("canMapHostMemory", 0),
-    31: ("concurrentKernels", 0),
+    16: "multiProcessorCount",
+    19: "canMapHostMemory",
+    31: "concurrentKernels",
     36: CLOCK_KHZ,
-    37: ("memoryBusWidth", 0),
-    38: ("l2CacheSize", 0),
-    39: ("maxThreadsPerMultiProcessor", 0),
-    40: ("asyncEngineCount", 0),
-    41: ("unifiedAddressing", 0),
-    51: ("texturePitchAlignment", 0),
-    75: ("major", 0),
-    76: ("minor", 0),
-    78: ("streamPrioritiesSupported", 0),
-    79: ("globalL1CacheSupported", 0),
-    80: ("localL1CacheSupported", 0),
-    81: ("sharedMemPerMultiprocessor", 0),
-    82: ("regsPerMultiprocessor", 0),
-    83: ("managedMemory", 0),
+    37: "memoryBusWidth",
+    38: "l2CacheSize",
+    39: "maxThreadsPerMultiProcessor",
+    40: "asyncEngineCount",
+    41: "unifiedAddressing",
+    51: "texturePitchAlignment",
+    75: "major",
+    76: "minor",
+    78: "streamPrioritiesSupported",
+    79: "globalL1CacheSupported",
+    80: "localL1CacheSupported",
+    81: "sharedMemPerMultiprocessor",
+    82: "regsPerMultiprocessor",
+    83: "managedMemory",
     87: 2,
-    89: ("concurrentManagedAccess", 0),
-    90: ("computePreemptionSupported", 0),
-    95: ("cooperativeLaunch", 0),
-    97: ("sharedMemPerBlockOptin", 0),
-    99: ("hostRegisterSupported", 0),
-    106: ("maxBlocksPerMultiProcessor", 0),
-    111: ("reservedSharedMemPerBlock", 0),
-    115: ("memoryPoolsSupported", 0),
-    120: ("clusterLaunch", 0),
-    131: ("deviceNumaId", 0),
-    134: ("hostNumaId", 0),
+    89: "concurrentManagedAccess",
+    90: "computePreemptionSupported",
+    95: "cooperativeLaunch",
+    97: "sharedMemPerBlockOptin",
+    99: "hostRegisterSupported",
+    106: "maxBlocksPerMultiProcessor",
+    111: "reservedSharedMemPerBlock",
+    115: "memoryPoolsSupported",
+    120: "clusterLaunch",
+    131: "deviceNumaId",
+    134: "hostNumaId",
 }
 _LAST_ATTRIBUTE = 147
 
@@ -268,8 +269,11 @@ def attribute(number: int, capability: int, memory: int) -> int:
     where = _ATTRIBUTES.get(number, 0)
     if isinstance(where, int):
         return where
-    value = properties(capability, memory).get(where[0], 0)
-    if isinstance(value, tuple):
-        value = value[where[1]]
+    own = properties(capability, memory)
+    if isinstance(where, str):
+        value = own[where]
+    else:
+        name, element = where
+        value = cast(tuple[int, ...], own[name])[element]
     assert isinstance(value, int)
     return value

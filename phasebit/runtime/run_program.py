@@ -204,7 +204,8 @@ def run_program(
                 else:
                     reporter.found([of_program(line)])
     if status is None:
-        end = End(TIMED_OUT, limit=limit or 0.0)
+        assert limit is not None  # without one nobody is late
+        end = End(TIMED_OUT, limit=limit)
     elif status < 0:
         end = End(128 - status, signal.Signals(-status).name)
     else:

@@ -651,9 +651,10 @@ class Device:
         return Reply()
 
     def streams(self, stream: int) -> list[int]:
-        """The streams that a synchronisation names, where there are several devices."""
-        if stream == ALL_STREAMS:
-            return []
+        """The streams that a synchronisation names, where there are several devices.
+
+        All of them are none by name: they are those of no device.
+        """
         if stream > DEVICE_STREAMS - MOST_DEVICES:
             return self.clock.streams_of(DEVICE_STREAMS - stream)
         return [stream]

@@ -53,6 +53,8 @@ def machine(
 ) -> Any:  # fmt: skip
     """The machine of a launch of such a kernel, whose pointer is 0, before it runs."""
     made = kernel(body)
+    if "schedule" in mode:  # not the very string that the emulator compares it with
+        mode["schedule"] = "".join(mode["schedule"])
     extents = made.extents(grid, block, cluster, cooperative)
     parameters = bytes(8)
     return made.prepare(extents, parameters, Mode(**mode), kind=kind, stepwise=stepwise).machine

@@ -421,7 +421,7 @@ def test_reductions_of_one_kind_alone_share_a_barrier(
     bar = NamedBarrier(a.batch, 0, 1)
     bar.arrive(a, None, first, 4)
     if not wrong:
-        bar.arrive(b, None, second, 4)
+        bar.arrive(b, None, "".join(second), 4)
         assert bar.arrived == 64
         return
     with pytest.raises(Fault, match=f"barrier 1 is used by {first} and by {second} at once, by"):

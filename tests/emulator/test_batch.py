@@ -246,6 +246,16 @@ def test_what_a_kernel_had_freed_is_gone_again() -> None:
     assert memory.heap_used == 16
 
 
+@pytest.mark.parametrize(("kind", "known"), [
+    ("global", True), ("const", False), ("shared", False), ("param", False),
+])  # fmt: skip
+def test_of_global_memory_it_is_known_who_freed_it(kind: str, known: bool) -> None:
+    memory = Memory()
+    made = memory.allocate(300, "x", "".join(kind))
+    memory.free(made)
+    assert (made.start in memory.freed) is known and not memory.owners.any()
+
+
 def test_alone_nobody_else_writes() -> None:
     memory = Memory()
     memory.u4[10:13] = 7

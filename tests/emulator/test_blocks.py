@@ -129,6 +129,11 @@ def test_a_block_leaves_where_the_function_ends_or_nothing_does() -> None:
     }  # fmt: skip
 
 
+def test_blocks_and_graphs_are_themselves() -> None:
+    for kind in (Block, Graph):
+        assert kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__
+
+
 def test_only_jumps_say_where_in_the_function_to_go_on() -> None:
     texts = ["L: bra L;", "T: .branchtargets L; L: brx.idx %r1, T;", "ret;", "call f, ();"]
     assert [loops(one(text)) for text in texts] == [True, True, False, False]
@@ -200,6 +205,9 @@ LIVE = [
     (f"mov.u32 %r1, 1; {SHUFFLE} st.global.u32 [%rd1], %r2; ret;", ["%rd1", "%r1 %rd1",
      "%r2 %rd1"]),
     ("add.u32 %r1, %r1, 1; mov.u32 %r1, %r2; ret;", ["%r1 %r2"]),
+    # round a loop, what its first block reads is live in its last
+    ("L: add.u32 %r2, %r1, 1; bra M; M: mov.u32 %r3, 1; @%p1 bra L; ret;",
+     ["%p1 %r1", "%p1 %r1", ""]),
 ]  # fmt: skip
 
 

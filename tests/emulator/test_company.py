@@ -18,7 +18,7 @@ class Launch:
     """What a company knows of a machine."""
 
     def __init__(self, clock: int = 0, schedule: str = "late") -> None:
-        self.clock, self.schedule = clock, schedule
+        self.clock, self.schedule = clock, "".join(schedule)
         self.running: Any = None
         self.spins: Any = None
         self.watch: Any = object()
@@ -75,7 +75,7 @@ def test_or_of_anybody_at_work_where_the_schedule_of_the_last_says_random() -> N
     asked: list[list[Any]] = []
     b.random = SimpleNamespace(choice=lambda some: asked.append(some) or some[-1])
     assert made.next() is b and not asked
-    b.schedule = "random"
+    b.schedule = "".join("random")
     assert made.next() is c and asked == [[a, b, c]]
     spin(made, c)
     assert made.next() is b and asked[-1] == [a, b]

@@ -54,6 +54,7 @@ def test_a_stretch_is_read_once_and_written_where_it_lies() -> None:
 
 def combined(op: str, kind: str, old: list[Any], new: list[Any], form: str) -> list[Any]:
     a, b = np.array(old, form), np.array(new, form)
+    op, kind = "".join(op), "".join(kind)  # not the very strings that they are compared with
     found = combine(op, kind, a.view(np.uint8), b.view(np.uint8))
     assert found.dtype == np.uint8 and len(found) == a.nbytes
     return found.view(form).tolist()  # type: ignore[no-any-return]
@@ -179,7 +180,7 @@ def test_an_arrival_comes_after_the_copies_before_it() -> None:
 
 
 def box(swizzle: str = "none", row: int = 32, rows: int = 3, start: int = 1024) -> Box:
-    d = Descriptor("u8", 0, (256, 64), (256,), (row, rows), (1, 1), swizzle=swizzle)
+    d = Descriptor("u8", 0, (256, 64), (256,), (row, rows), (1, 1), swizzle="".join(swizzle))
     return Box(memory(8192), start, d)
 
 
@@ -242,7 +243,8 @@ def tensor(there: Memory, kind: str = "u8", **more: Any) -> Descriptor:
         "data_type": kind, "address": GLOBAL_BASE + 512, "dims": (20, 4), "strides": (64,),
         "box": (16, 2), "element_strides": (1, 1),
     }  # fmt: skip
-    return Descriptor(**(given | more))
+    made = given | more  # no word is the very string that it is compared with
+    return Descriptor(**{n: "".join(v) if isinstance(v, str) else v for n, v in made.items()})
 
 
 @pytest.mark.parametrize(("at", "columns", "rows"), [
@@ -254,7 +256,7 @@ def test_a_load_takes_what_is_inside_and_fills_the_rest(
     at: tuple[int, int], columns: range, rows: tuple[int, ...]
 ) -> None:
     there = memory()
-    made = tile(there, tensor(there), at)
+    made = tile(there, tensor(there), at, False)
     expected, kept = np.zeros((2, 16), np.uint8), np.zeros((2, 16), bool)
     words = set()
     for y in rows:
@@ -280,7 +282,7 @@ def test_a_store_writes_whole_pieces_of_16_bytes(
     there = memory()
     before = there.u1[:1024].copy()
     data = np.arange(200, 232).astype(np.uint8)
-    tile(there, tensor(there), at, writes=True).write(data)
+    tile(there, tensor(there), at, True).write(data)
     for y in rows:
         for x in columns:
             before[512 + 64 * y + x] = data[16 * (y - at[1]) + x - at[0]]
@@ -290,7 +292,7 @@ def test_a_store_writes_whole_pieces_of_16_bytes(
 def test_elements_outside_may_be_filled_with_a_nan() -> None:
     there = memory()
     for kind, size in (("f16", 2), ("f32", 4)):
-        made = tile(there, tensor(there, kind, oob_fill="nan", box=(8, 1)), (16, 0))
+        made = tile(there, tensor(there, kind, oob_fill="nan", box=(8, 1)), (16, 0), False)
         found = made.read().view(np.uint16)
         assert (found[4 * size // 2 :] == 0x7FF7).all()
         inside = there.u1[512 + 16 * size :][: 4 * size]
@@ -299,12 +301,12 @@ def test_elements_outside_may_be_filled_with_a_nan() -> None:
 
 def test_rows_are_taken_in_the_order_in_which_they_are_named() -> None:
     there = memory()
-    whole = rows_at(there, tensor(there, box=(16, 4)), 2, [3, 0, -1, 4])
+    whole = rows_at(there, tensor(there, box=(16, 4)), 2, [3, 0, -1, 4], False)
     expected = np.zeros((4, 16), np.uint8)
     for n, row in enumerate((3, 0)):
         expected[n] = [(512 + 64 * row + 2 + x) % 251 for x in range(16)]
     assert np.array_equal(whole.read(), expected.ravel())
-    inside = rows_at(there, tensor(there, box=(16, 2)), 0, [3, 0])
+    inside = rows_at(there, tensor(there, box=(16, 2)), 0, [3, 0], False)
     assert inside.inside is None and inside.kept() is None
 
 

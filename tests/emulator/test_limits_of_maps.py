@@ -7,6 +7,7 @@ replace.
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from phasebit.emulator.copy_engine.tensormap import (
     BLANK,
     HALF,
+    TYPES,
     Descriptor,
     decode,
     described,
@@ -28,6 +30,15 @@ FOUR = Descriptor("b4x16_p64", 4096, (256, 64), (128,), (128, 8), (1, 1))
 SIX = Descriptor("b6x16_p32", 4096, (256, 64), (192,), (128, 8), (1, 1))
 WINDOW = Descriptor("f16", 4096, (64, 10, 9, 2), (128, 1280, 11520), (64, 32), (1, 1, 1, 1),
                     mode="im2col", lower=(-1, -2), upper=(-1, 1))  # fmt: skip
+
+
+def fresh(made: Descriptor) -> Descriptor:
+    """The same, whose words are not the very strings that they are compared with."""
+    words = {
+        field.name: "".join(value) for field in dataclasses.fields(made)
+        if isinstance(value := getattr(made, field.name), str)
+    }  # fmt: skip
+    return dataclasses.replace(made, **words)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -78,9 +89,9 @@ WINDOW = Descriptor("f16", 4096, (64, 10, 9, 2), (128, 1280, 11520), (64, 32), (
 def test_the_last_that_is_allowed_and_the_first_that_is_not(
     made: Descriptor, right: dict[str, Any], wrong: dict[str, Any], words: str
 ) -> None:
-    assert problem(made) == "" and problem(dataclasses.replace(made, **right)) == ""
+    assert problem(made) == "" and problem(fresh(dataclasses.replace(made, **right))) == ""
     with pytest.raises(LaunchError, match=words):
-        dataclasses.replace(made, **wrong).check()
+        fresh(dataclasses.replace(made, **wrong)).check()
 
 
 @pytest.mark.parametrize(
@@ -95,6 +106,14 @@ def test_a_box_fits_shared_memory_as_the_driver_counts(
     """232,448 bytes, and each extent divided by its element stride, rounded down."""
     made = Descriptor("f16", 0, (256, 256, 64), (512, 1 << 17), box, steps)
     assert (problem(made) == "") is fits, problem(made)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_type_says_how_many_bits_an_element_has(kind: str) -> None:
+    made = dataclasses.replace(PLAIN, data_type="".join(kind))
+    (bits,) = re.findall(r"^[a-z]+(\d+)", kind)
+    assert made.bits == int(bits) and dataclasses.replace(made, unit=32).bits == 256
+    assert made.nbytes == 64 * 8 * int(bits) // 8 and made.row == 64 * int(bits) // 8
 
 
 def test_a_window_fits_shared_memory() -> None:

@@ -16,9 +16,11 @@ from phasebit.emulator.api.execution import MAX_STEPS, Execution, Mode
 from phasebit.emulator.api.extents import Extents, three
 from phasebit.emulator.api.kernel import Kernel
 from phasebit.emulator.capabilities import MOST_MULTIPROCESSORS, limits
+from phasebit.emulator.copy_engine.tensormap import TensorMap
 from phasebit.emulator.errors import Defect, EmulatorError, Fault, PtxError
 from phasebit.emulator.machine.launch_state import MAX_STACK, STACKED, STACKED_OBSERVED
 from phasebit.emulator.machine.trace import Trace
+from phasebit.emulator.ptx.placement import FUNCTION_BASE
 from phasebit.emulator.ptx.syntax import Variable
 from tests.emulator.machines import HEAD, kernel, machine
 
@@ -240,6 +242,9 @@ def test_an_array_given_twice_is_placed_once() -> None:
     raw = marshal("k", made.function, made.layout, args, arrays)
     assert np.frombuffer(raw, np.uint64).tolist() == [0x100, 0x200, 0x100, 7, 0x1234]
     assert arrays.placed == ["argument 0", "argument 1"]
+    args[1:3] = np.zeros(4), one
+    raw = marshal("k", made.function, made.layout, args, arrays := Arrays())
+    assert np.frombuffer(raw, np.uint64)[:3].tolist() == [0x100, 0x200, 0x100]
     for wrong, words in (
         ([one, one, one, one, one], "argument 3 of k is a number of 4 bytes, but an array was"),
         ([one, one, one, OnDevice(), one], "argument 3 of k is a number of 4 bytes"),
@@ -250,6 +255,21 @@ def test_an_array_given_twice_is_placed_once() -> None:
             made.marshal(wrong, Arrays())
     with pytest.raises(LaunchError, match="argument 0 of k lies on a GPU"):
         made.launch(1, 1, [OnDevice(), one, one, 7, one])
+
+
+def test_a_tensor_map_lies_in_its_parameter_and_its_array_on_the_device() -> None:
+    text = HEAD.replace(".param .u64 out", ".param .align 64 .b8 a[128], .param .u64 b, "
+                                           ".param .align 64 .b8 c[128]")  # fmt: skip
+    made = Module(f"{text}ret;\n}}".replace("ld.param.u64 %rd1, [out];", ""))["k"]
+    array = np.zeros((8, 64), np.float16)
+    there = TensorMap(0x5000, (16, 2), data_type="u8", dims=(64, 8))
+    args: list[Any] = [TensorMap(array, (64, 2)), array, there]
+    raw = made.marshal(args, arrays := Arrays())
+    words = np.frombuffer(raw, np.uint64)
+    assert [int(words[0]), int(words[16]), int(words[24])] == [0x100, 0x100, 0x5000]
+    assert arrays.placed == ["argument 0"]
+    with pytest.raises(LaunchError, match="argument 1 of k has 8 bytes, but a tensor map of 128"):
+        made.marshal([args[0], args[0], args[2]], Arrays())
 
 
 def test_arrays_come_back_with_what_was_written_and_leave_no_memory() -> None:
@@ -330,8 +350,21 @@ def test_what_ends_a_kernel_is_raised_or_reported(body: str, rule: str) -> None:
     run = made.launch(1, 1, [out], on_fault="report", max_steps=50)
     assert [each.rule for each in run.findings] == [rule] and out[0] == 5
     with pytest.raises(EmulatorError) as caught:
-        made.launch(1, 1, [out], max_steps=50)
+        made.launch(1, 1, [out], max_steps=50, on_fault="".join("raise"))
     assert caught.value.finding.rule == rule
+
+
+def test_arguments_for_which_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: object) -> None:
+        raise MemoryError("Unable to allocate 3 TiB")
+
+    made, out = kernel("ret;"), np.zeros(1, np.uint32)
+    monkeypatch.setattr(made.memory, "allocate", none_left)
+    with pytest.raises(LaunchError) as caught:
+        made.launch(1, 1, [out])
+    assert str(caught.value) == (
+        "k: there is not enough memory for this launch: Unable to allocate 3 TiB"
+    )
 
 
 # -- variables ------------------------------------------------------------------------------------
@@ -362,6 +395,16 @@ def test_variables_hold_what_they_are_given() -> None:
         made.variable("nothing")
     with pytest.raises(LaunchError, match="no variable 'x'; it has: none"):
         variables("").variable("x")
+
+
+def test_a_variable_may_hold_the_address_of_a_function() -> None:
+    """PTX ISA 6.4.1: whatever it is, each function has its own."""
+    made = variables("""
+        .func one () { ret; } .func two () { ret; } .func three () { ret; }
+        .global .u64 table[3] = {three, one, two};
+    """)
+    found = made.variable("table").view(np.uint64).tolist()
+    assert found == [FUNCTION_BASE + 32, FUNCTION_BASE, FUNCTION_BASE + 16]
 
 
 @pytest.mark.parametrize(("text", "words"), [

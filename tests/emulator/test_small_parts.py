@@ -64,6 +64,7 @@ def batch(**machine: Any) -> Any:
 @pytest.mark.parametrize(("size", "resident", "count", "slot", "shared_with"), [
     (1, 1, 8, 3, [3]), (1, 2, 8, 3, [2, 3]), (1, 2, 8, 4, [4, 5]), (1, 2, 5, 4, [4]),
     (4, 2, 8, 1, [1, 5]), (4, 2, 8, 6, [2, 6]), (2, 3, 6, 0, [0, 2, 4]), (2, 3, 12, 7, [7, 9, 11]),
+    (1, 3, 4, 3, [3]),
 ])  # fmt: skip
 def test_which_blocks_share_a_multiprocessor(
     size: int, resident: int, count: int, slot: int, shared_with: list[int]
@@ -121,7 +122,7 @@ class Noted(Agent):
 
 
 def under(schedule: str, number: float) -> tuple[Any, Noted]:
-    machine = SimpleNamespace(agents=[], schedule=schedule, changes=0,
+    machine = SimpleNamespace(agents=[], schedule="".join(schedule), changes=0,
                               random=SimpleNamespace(random=lambda: number))  # fmt: skip
     made = SimpleNamespace(machine=machine, worked=[])
     agent = Noted(made, True)  # type: ignore[arg-type]
@@ -148,7 +149,8 @@ def cancelling(
     next_block: int, schedule: str = "late", number: float = 0.5
 ) -> tuple[Any, list[int]]:
     made = batch(
-        schedule=schedule, random=SimpleNamespace(random=lambda: number), next_block=next_block,
+        schedule="".join(schedule), random=SimpleNamespace(random=lambda: number),
+        next_block=next_block,
         blocks=24, order=list(range(24)), cluster_size=2, grid=(4, 3, 2),
     )  # fmt: skip
     answer = cluster_launch.cancel(made)

@@ -15,6 +15,7 @@ from phasebit.emulator.errors import Fault, OutOfBounds
 from phasebit.emulator.findings import say
 from phasebit.emulator.machine.events import Told
 from phasebit.emulator.numbers import swizzle
+from phasebit.emulator.ops.tcgen05_scaled import Scales
 from phasebit.emulator.tensor_core import tensor_mma
 from phasebit.emulator.tensor_core.instruction_descriptors import decode
 from phasebit.emulator.tensor_core.instruction_descriptors import encode as idesc
@@ -375,3 +376,40 @@ def test_numbers_of_a_tile(kind: str, number: float) -> None:
     g.buffer[:] = 254
     read = Tile(g, 0, np.uint64(0), 8, kind, True, "B", 64).read(g.buffer.view("c16"))
     assert read.shape == (8, 64) and (read == number).all()
+
+
+# -- scales ----------------------------------------------------------------------------------
+
+MX8 = decode_scaled(encode_scaled("mxf8f6f4", 64, "e4m3", "e4m3", b_id=2), "mxf8f6f4", 1)
+
+
+def test_scales_of_each_row_and_block() -> None:
+    """A power of two a row: row r in lane r % 32 of column r / 32, in all quarters the same."""
+    g = made()
+    codes = np.arange(64, dtype=np.uint32) + 100
+    cells = (codes << 16).reshape(2, 32).T  # the third byte of each word
+    g.memory.cells[:, :, 40:42] = np.tile(cells, (4, 1))
+    found = Scales(g, (0, 1), 40, 64, 2, "B", MX8, WHERE)
+    assert found.regions == [Region(slot, slice(0, 8), slice(40, 42)) for slot in (0, 1)]
+    for block in (0, 1):
+        assert found.read(block)[:, 0].tolist() == [2.0 ** (int(c) - 127) for c in codes]
+    g.memory.cells[1, 64:, 40] += 1 << 16
+    halves = Scales(g, (0, 1), 40 | 1 << 30, 64, 2, "B", MX8, WHERE, halves=True)
+    assert halves.regions[0].columns == slice(40, 41), "the upper bits of the address are the id"
+    below, above = halves.read(1)[:32, 0], halves.read(1)[32:, 0]
+    assert np.array_equal(above, 2 * below)
+
+
+def test_scales_begin_at_lane_0_and_are_there() -> None:
+    g = made()
+    with pytest.raises(Fault) as refused:
+        Scales(g, (1,), 0x200028, 64, 0, "A", MX8, WHERE)
+    assert str(refused.value) == (
+        "tcgen05.mma of threads 128-255: the scales of A begin at lane 32; they begin at lane 0, "
+        "and the other quarters of the lanes repeat them; here"
+    )
+    Scales(g, (1,), 510, 64, 0, "A", MX8, WHERE)
+    with pytest.raises(
+        OutOfBounds, match=r"^the scales of A of tcgen05\.mma of threads 128-255 re"
+    ):
+        Scales(g, (1,), 511, 64, 0, "A", MX8, WHERE)

@@ -18,6 +18,8 @@ from phasebit.emulator.machine.named_barriers import BlockBarrierObserver
 from phasebit.emulator.tensor_core.tensor_observer import TensorObserver
 from phasebit.emulator.tensor_core.warpgroups import WarpGroupObserver
 from phasebit.launching.launch import Module
+from tests.emulator.tensor_kernels import Gemm
+from tests.emulator.test_tcgen05_ws import Weights
 
 KINDS = (LaunchObserver, MbarrierObserver, BulkCopyObserver, ThreadCopyObserver,
          BlockBarrierObserver, ClusterObserver, TensorObserver, WarpGroupObserver)  # fmt: skip
@@ -206,3 +208,39 @@ def test_lanes_and_atomics() -> None:
         "shuffles 64 from 0", "updates 64 from 0 [64] 4 acquire cta 1",
         "updates 64 from 0 [64] 8 release sys 1",
     ]  # fmt: skip
+
+
+class Products:
+    """What is told of products: shape, whether they add, cells of D, how many operands are read."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[Any, ...]] = []
+
+    def multiplies(
+        self, g: Any, target: Any, source: Any, reads: Any, adds: bool, scales: Any, form: int,
+        metadata: Any,
+    ) -> None:  # fmt: skip
+        shape = form >> 16, form & 0xFFFF
+        width = target.columns.stop - target.columns.start
+        self.heard.append((shape, adds, str(target).split(",")[0], width, source, len(reads)))
+
+
+@pytest.mark.parametrize(("m", "n", "lanes", "width"), [
+    (32, 64, "lanes 0-127", 16), (64, 128, "lanes 0-127", 64), (128, 64, "lanes 0-127", 64),
+])  # fmt: skip
+def test_the_shape_of_a_product_with_weights(m: int, n: int, lanes: str, width: int) -> None:
+    products = Products()
+    with observing(products):
+        Weights(m, n).run(np.zeros((m, 16), np.uint16), np.zeros((n, 16), np.uint16))
+    assert set(products.heard) == {((m, n), False, lanes, width, None, 2)}
+
+
+@pytest.mark.parametrize(("m", "n", "lanes"), [(64, 32, "lanes 0-111"), (128, 64, "lanes 0-127")])
+def test_the_shape_of_a_product(m: int, n: int, lanes: str) -> None:
+    for old in (None, np.zeros((128, 256), np.uint32)):
+        products = Products()
+        with observing(products):
+            gemm = Gemm("f16", m, n, "f16", "f16", "f32", width=2)
+            gemm.run(np.zeros((m, 16), np.uint16), np.zeros((n, 16), np.uint16),
+                     *(() if old is None else (old,)))  # fmt: skip
+        assert set(products.heard) == {((m, n), old is not None, lanes, n, None, 2)}

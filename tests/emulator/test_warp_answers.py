@@ -56,7 +56,8 @@ def warp(thread: int) -> list[int]:
 WHOLE = np.array([(1 << len(warp(t))) - 1 for t in LANES], np.uint32)
 HALF = np.array([0xFFFF0000 if lane(t) >= 16 else 0xFFFF for t in LANES], np.uint32)
 ALONE = np.array([WHOLE[t] & np.uint32(0xFFFFFFFE) if lane(t) else 1 for t in LANES], np.uint32)
-MASKS = {"whole": WHOLE, "half": HALF, "first alone": ALONE}
+EVERY = np.full(len(LANES), 0xFFFFFFFF, np.uint32)
+MASKS = {"whole": WHOLE, "half": HALF, "first alone": ALONE, "also who is not there": EVERY}
 RNG = np.random.default_rng(12)
 WORDS = RNG.integers(0, 1 << 32, len(LANES), np.uint32)
 
@@ -127,7 +128,7 @@ def test_9_7_13_10_who_has_the_same(kind: str, mask: str) -> None:
     got = run(f"{wide} match.all.sync.{kind} %r8|%p2, {source}, %r6; selp.u32 %r9, 1, 0, %p2;",
               words, 0, masks)  # fmt: skip
     same = [len({int(words[o]) for o in members(t, masks)}) == 1 for t in LANES]
-    assert any(same) == (mask != "whole")
+    assert any(same) == (mask in ("half", "first alone"))
     assert got == [(int(masks[t]) * s, int(s)) for t, s in zip(LANES, same, strict=True)]
     got = run(f"match.all.sync.{kind} %r8|%p2, {source}, %r6; selp.u32 %r9, 1, 0, %p2;"
               .replace("match", f"{wide} match", 1), np.full(len(LANES), 7), 0, masks)  # fmt: skip

@@ -86,6 +86,21 @@ def test_a_large_message_is_read_whole() -> None:
     assert device.asked == [(Op.MODULE, (1,), blob)]
 
 
+def test_a_large_message_is_asked_for_a_mebibyte_at_a_time() -> None:
+    class Patient:
+        left = request(Op.MODULE, (), bytes(5 << 19))
+        asked: list[int] = []  # noqa: RUF012
+
+        def recv(self, size: int) -> bytes:
+            self.asked.append(size)
+            part, self.left = self.left[:size], self.left[size:]
+            return part
+
+    device: Any = Echo()
+    connection.serve(device, Patient())  # type: ignore[arg-type]
+    assert Patient.asked == [16, 1 << 20, 1 << 20, 1 << 19, 16]
+
+
 @pytest.mark.parametrize("error", [BrokenPipeError, ConnectionResetError])
 def test_a_program_that_is_gone_is_answered_no_more(error: type[OSError]) -> None:
     class Gone:

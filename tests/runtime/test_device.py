@@ -115,6 +115,12 @@ def test_every_attribute() -> None:
         assert device.attribute(number, 90, 1) == ATTRIBUTES.get(number, 0), number
 
 
+def test_an_extent_has_an_attribute_for_each_axis(monkeypatch: pytest.MonkeyPatch) -> None:
+    extents = {"maxThreadsDim": (5, 6, 7), "maxGridSize": (8, 9, 10)}
+    monkeypatch.setattr(device, "properties", lambda capability, memory: extents)
+    assert [device.attribute(number, 90, 1) for number in range(2, 8)] == [5, 6, 7, 8, 9, 10]
+
+
 @pytest.mark.nvcc
 def test_layouts_are_those_of_the_toolkits_headers(tmp_path):
     """cudaDeviceProp as device.py has it, the structures of abi.h, and every error's number."""

@@ -23,8 +23,9 @@ def test_the_kinds_of_copies() -> None:
     assert names[: len(ours)] == ours and [*Copy] == [*range(5)]
 
 
-@pytest.mark.parametrize("status", [*Status], ids=lambda status: status.name)
-def test_the_error_of_a_status(status: Status) -> None:
+@pytest.mark.parametrize("named", Status.__members__)
+def test_the_error_of_a_status(named: str) -> None:
+    status = Status[named]
     errors = dict(re.findall(r"X\((\w+), (\d+),", (C / "errors.h").read_text()))
     (name,) = [name for name, number in errors.items() if int(number) == status]
     assert status.name.replace("_", "").lower() in name.lower()
@@ -49,14 +50,21 @@ def test_a_launch_of_which_nothing_more_is_said() -> None:
 
 
 def test_a_defect_names_the_line_that_raised_it() -> None:
-    try:
+    def inner() -> None:
         raise IndexError("oh")
+
+    def outer() -> None:
+        inner()
+
+    try:
+        outer()
     except IndexError as error:
         outcome = failure("k", error)
+    at = inner.__code__.co_firstlineno + 1
     (finding,) = outcome.findings
     assert (outcome.error, finding.rule, finding.kernel) == (Status.LAUNCH_FAILURE, "defect", "k")
     defect = r"; this is a defect of phasebit, please report it"
-    assert re.fullmatch(rf"IndexError: oh \(.*test_numbers\.py:\d+\){defect}", finding.message)
+    assert re.fullmatch(rf"IndexError: oh \(.*test_numbers\.py:{at}\){defect}", finding.message)
 
 
 def test_what_is_told_is_not_changed_afterwards() -> None:

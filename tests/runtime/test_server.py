@@ -483,6 +483,17 @@ def test_a_device_is_waited_for_with_all_its_streams(stream: int, made: Made) ->
     assert half.device.clock.now == 2500
 
 
+def test_one_stream_is_waited_for_without_the_others(made: Made) -> None:
+    half = made()
+    for stream, clocks in ((16, 500), (17, 1500)):
+        half.post(Op.STREAM, stream, 0, 0)
+        half.device.clock.copy(stream, 16 * clocks, stream == 16, stream == 17)
+    assert half.ask(Op.SYNCHRONIZE, 16, 0) == (0, ())
+    assert half.device.clock.now == 1500
+    half.ask(Op.SYNCHRONIZE, 17, 0)
+    assert half.device.clock.now == 2500
+
+
 def test_which_streams_a_synchronisation_names(made: Made) -> None:
     device = made(devices=2).device
     device.clock.open(16, True, 1)
@@ -509,6 +520,7 @@ def test_a_stream_waits_for_a_number(
     says = f"a stream waits by cuStreamWaitValue32 for {number} at 0x{at:x}, where {there} is, and"
     assert half.told().startswith(says) != reached
     assert half.ask(Op.VALUE, 0, at + 1, 0, 4)[0] == Status.INVALID_VALUE
+    assert f"a copy of 4 bytes at 0x{at + 1:x} runs 1 bytes past the end" in half.told()
     assert half.memory.early == [(at, 4)]
 
 

@@ -47,18 +47,22 @@ EXPECTED = {
     "each line, and not the memory",
 }
 """Written before the first run."""
+LINES = "l1tex__t_set_accesses_pipe_lsu_mem_global_op_ld.sum"
+ASKS_L2 = "lts__t_requests_srcunit_tex_op_read.sum"
+FROM_L2 = "lts__t_sectors_srcunit_tex_op_read.sum"
+WAITS = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
 COUNTERS = (
     "sm__cycles_active.max", "smsp__inst_executed.sum",
     "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__m_xbar2l1tex_read_sectors.sum",
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
     "l1tex__t_output_wavefronts_pipe_lsu_mem_global_op_ld.sum",
-    "l1tex__t_set_accesses_pipe_lsu_mem_global_op_ld.sum",
+    LINES,
     "l1tex__m_l1tex2xbar_req_cycles_active.sum",
-    "lts__t_requests_srcunit_tex_op_read.sum", "lts__t_sectors_srcunit_tex_op_read.sum",
+    ASKS_L2, FROM_L2,
     "lts__t_tag_requests.sum", "lts__t_sectors_srcunit_tex_lookup_miss.sum",
     "dram__bytes_read.sum", "dram__sectors_read.sum",
-    "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
+    WAITS,
     "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio",
     "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio",
 )  # fmt: skip

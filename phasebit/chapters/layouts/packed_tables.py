@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from phasebit import draw, measure
-from phasebit.chapters.layouts import layouts_controls, packed_tiles
+from phasebit.chapters.layouts import layouts_controls, layouts_lines, packed_tiles
 from phasebit.chapters.layouts.layouts_interleaved import ANEW, COPY, FIRST, PACKED
 from phasebit.chapters.layouts.packed_operands import ASKED, VENDOR, VENDOR_DENSE
 from phasebit.draw import Picture
@@ -168,6 +168,27 @@ def slower(record: Record, n: int = 1024) -> Picture:
         x_label="interleaved", evenly=True, from_zero=False, line=1,
         y_label="time / that of a dense A",
         title=f"Products with N = {n}, {measure.source(record)}",
+    )  # fmt: skip
+
+
+def lines(record: Record) -> measure.Table:
+    """Eight and sixteen matrices, with gaps and without: times, and what Nsight Compute counted."""
+    asked = {
+        layouts_lines.LINES: "lines looked up in L1",
+        layouts_lines.ASKS_L2: "requests to L2",
+        layouts_lines.FROM_L2: "sectors from L2",
+    }
+    rows = []
+    for name, times in record["times"].items():
+        counts = record["counters"][name]
+        rows.append((
+            name, f"{median(times['times_us']):.0f}",
+            *(f"{counts[counter] / 1e6:.1f}" for counter in asked),
+            f"{counts['dram__bytes_read.sum'] / 1e9:.2f}", f"{counts[layouts_lines.WAITS]:.2f}",
+        ))  # fmt: skip
+    return measure.Table(
+        ("interleaved", "µs", *asked.values(), "GB from memory", "cycles of waits for loads"),
+        tuple(rows), f"{measure.source(record)}; counts in millions; waits for each instruction",
     )  # fmt: skip
 
 

@@ -8,11 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.layouts import layouts_controls, layouts_interleaved, packed_operands
+from phasebit.chapters.layouts import (
+    layouts_controls,
+    layouts_interleaved,
+    layouts_lines,
+    packed_operands,
+)
 from phasebit.instruments import beside_torch, programs
 
 NAME = "layouts"
-FURTHER = (layouts_controls.NAME, layouts_interleaved.NAME)
+FURTHER = (layouts_controls.NAME, layouts_interleaved.NAME, layouts_lines.NAME)
 """Records that are saved beside this one."""
 
 
@@ -29,6 +34,7 @@ def record() -> dict[str, Any]:
     seed = torch.seed()
     measure.save(layouts_controls.record())
     measure.save(layouts_interleaved.record())
+    measure.save(layouts_lines.record())
     return {
         "benchmark": NAME,
         **facts,

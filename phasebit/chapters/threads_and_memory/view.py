@@ -199,33 +199,45 @@ def strided_times(record: dict[str, Any]) -> dict[int, float]:
     return {row["number"]: statistics.median(row["us"]) for row in rows}
 
 
-def strides(record: dict[str, Any]) -> Picture:
-    """The strided copies: the time that their sectors predict from stride 1, and the measured."""
+def strides(record: dict[str, Any], *, dram: bool = False) -> Picture:
+    """The strided copies: the time that their sectors predict from stride 1, and the measured.
+
+    ``dram``: and the time that :func:`needed` gives.
+    """
     times = strided_times(record)
-    predicted = [times[1] * min(32, 4 * stride) / 4 for stride in times]
+    shown = {
+        "measured": list(times.values()),
+        "by the sectors": [times[1] * min(32, 4 * stride) / 4 for stride in times],
+    }
+    if dram:
+        shown["by DRAM's bytes"] = list(needed(record).values())
     return curves(
-        list(times), {"measured": list(times.values()), "by the sectors": predicted},
+        list(times), shown,
         x_label="stride", y_label="µs", show=lambda time: f"{float(time):.0f}",
         evenly=True, ratios=True, title=f"A copy of 256 MiB ({measure.source(record)})",
     )  # fmt: skip
 
 
 def dram_table(record: dict[str, Any]) -> measure.Table:
-    """The strided copies: what DRAM delivered and took, and how long cudaMemcpy needs for that."""
-    array, vendor = record["bandwidth_bytes"] / 2, memcpy_bandwidth(record)
+    """The strided copies: what DRAM delivered and took."""
+    array = record["bandwidth_bytes"] / 2
     rows = []
-    for stride, time in strided_times(record).items():
-        read, written = (record["strided"][str(stride)][metric] for metric in DRAM)
-        needed = (read + written) / vendor / 1e3
-        line = (str(stride), f"{read / array:.1f}", f"{written / array:.1f}", f"{needed:.0f}")
-        rows.append((*line, f"{time:.0f}", f"{time / needed:.2f}"))
+    for stride in strided_times(record):
+        moved = (record["strided"][str(stride)][metric] for metric in DRAM)
+        rows.append((str(stride), *(f"{each / array:.1f}" for each in moved)))
     return measure.Table(
-        ("stride", "read, arrays", "written, arrays", "needed, µs", "measured, µs",
-         "measured / needed"),
-        tuple(rows),
-        f"bytes of DRAM in units of the array, 256 MiB; needed: at cudaMemcpy's {vendor:.0f} GB/s; "
-        f"{measure.source(record)}",
+        ("stride", "read, arrays", "written, arrays"), tuple(rows),
+        f"bytes of DRAM in units of the array, 256 MiB; {measure.source(record)}",
     )  # fmt: skip
+
+
+def needed(record: dict[str, Any]) -> dict[int, float]:
+    """Stride -> µs in which cudaMemcpy's rate moves what DRAM moves for a strided copy."""
+    vendor = memcpy_bandwidth(record)
+    return {
+        stride: sum(record["strided"][str(stride)][metric] for metric in DRAM) / vendor / 1e3
+        for stride in strided_times(record)
+    }
 
 
 def one_way_table(record: dict[str, Any]) -> measure.Table:

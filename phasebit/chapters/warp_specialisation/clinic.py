@@ -116,12 +116,13 @@ def source(name: str, repaired: bool = False) -> str:
 def numbered(name: str) -> str:
     """The broken text with the numbers of its lines, without what the healthy kernel has too.
 
-    Left out is what stands between two empty lines in both texts, but for the roles' functions.
+    Left out is what stands between two empty lines in both texts, if no finding is in it.
     """
+    found = marks(name)
     healthy, shown, first = source("00_healthy").split("\n\n"), [], 1
     for block in source(name).split("\n\n"):
         lines = block.splitlines()
-        if block not in healthy or block.startswith("__device__"):
+        if block not in healthy or any(first <= line < first + len(lines) for line in found):
             shown.append("\n".join(f"{n:3}  {line}" for n, line in enumerate(lines, first)))
         first += len(lines) + 1
     return "\n\n".join(shown)

@@ -237,7 +237,7 @@ def _slices(d: Descriptor, at: tuple[int, ...]) -> tuple[Descriptor, tuple[int, 
     return made, at
 
 
-def tile(memory: Any, d: Descriptor, at: tuple[int, ...], writes: bool = False) -> Rows:
+def tile(memory: Any, d: Descriptor, at: tuple[int, ...], writes: bool) -> Rows:
     """The box of a tensor at coordinates, to be read or to be written."""
     if d.unit:
         d, at = _slices(d, at)
@@ -254,7 +254,7 @@ def tile(memory: Any, d: Descriptor, at: tuple[int, ...], writes: bool = False) 
 
 
 def rows_at(
-    memory: Any, d: Descriptor, first: int, rows: Sequence[int], writes: bool = False
+    memory: Any, d: Descriptor, first: int, rows: Sequence[int], writes: bool
 ) -> Rows:
     """Rows of a tensor with two dimensions, from column ``first`` on, in the order given."""
     where = np.array(rows, np.int64)
@@ -264,7 +264,7 @@ def rows_at(
 
 
 def column(
-    memory: Any, d: Descriptor, at: tuple[int, ...], offsets: tuple[int, ...], writes: bool = False
+    memory: Any, d: Descriptor, at: tuple[int, ...], offsets: tuple[int, ...], writes: bool
 ) -> Rows:
     """The pixels of an im2col copy (PTX ISA 5.5.4), walked through the window from coordinates.
 

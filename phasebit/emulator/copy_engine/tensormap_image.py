@@ -88,7 +88,7 @@ class Image:
             _low(self.dims[2] - 1) | _low(self.dims[3] - 1) << 32,
             _low(self.dims[4] - 1) | ours << 32 | (self.box[0] - 1) << 56,
             _joined([n - 1 & 0xFF for n in self.box[1:]], 8)
-            | _joined(self.corners, _CORNER.get(self.rank, 0)) << 32,
+            | (_joined(self.corners, _CORNER[self.rank]) << 32 if self.corners else 0),
         ]  # fmt: skip
         return _WORDS.pack(*words).ljust(SIZE, b"\0")
 
@@ -112,9 +112,7 @@ class Image:
         box = [1 + (words[6] >> 56), *(1 + n for n in _apart(words[7], 8, 4))]
         box[1] += (ours >> 15 & 3) << 8
         window = ours >> 18 & 1
-        count = 2 * (rank - 2) if window and rank in _CORNER else 0
-        width = _CORNER.get(rank, 1)
-        corners = [n - (n >> width - 1 << width) for n in _apart(words[7] >> 32, width, count)]
+        corners = _signed(words[7] >> 32, rank) if window and rank in _CORNER else []
         return cls(
             about >> 7 & 15, rank, about >> 11 & 3, low + atoms, about >> 17 & 3, ours >> 17 & 1,
             bool(about >> 16 & 1), window, words[0],
@@ -131,6 +129,12 @@ def _joined(numbers: list[int], width: int) -> int:
     """Numbers side by side, the first lowest."""
     mask = (1 << width) - 1
     return sum((number & mask) << width * i for i, number in enumerate(numbers))
+
+
+def _signed(word: int, rank: int) -> list[int]:
+    """The numbers of a window's two corners."""
+    width = _CORNER[rank]
+    return [n - (n >> width - 1 << width) for n in _apart(word, width, 2 * (rank - 2))]
 
 
 def _apart(word: int, width: int, count: int) -> list[int]:

@@ -308,7 +308,7 @@ def sites(g: Group, address: Value, space: str) -> list[tuple[BarrierSite, Array
     ``None`` instead of positions means: all threads.
     """
     batch = g.batch
-    index = g.index(address, "shared" if space == "shared" else space, 8, 3)
+    index = g.index(address, space, 8, 3)
     if isinstance(index, np.ndarray):
         values = np.unique(index)
         if len(values) == 1:

@@ -321,11 +321,9 @@ def _find_post_dominators(graph: Graph) -> None:
         for node in reversed(order):
             if node == end:
                 continue
-            known = [s for s in successors[node] if s in idom and s in number]
-            if not known:
-                continue
-            new = known[0]
-            for other in known[1:]:
+            # one of them has come before: so the order is
+            new, *others = (s for s in successors[node] if s in idom)
+            for other in others:
                 new = meet(new, other)
             if idom.get(node) != new:
                 idom[node] = new

@@ -54,6 +54,14 @@ def test_slower_is_beside_a_dense_a_and_without_the_copy(
         assert line.split(": ")[1].split() == ratios
 
 
+def test_lines_are_counted_in_millions() -> None:
+    record = measure.read("layouts_lines")
+    table = packed_tables.lines(record)
+    assert [row[0] for row in table.rows] == list(record["cases"])
+    assert table.rows[0] == ("8", "1156", "37.7", "34.1", "135.2", "0.42", "1.17")
+    assert {len(row) for row in table.rows} == {len(table.heading)}
+
+
 def test_the_vendor_is_beside_the_better_loop(capsys: pytest.CaptureFixture[str]) -> None:
     said = packed_tables.beside_the_vendor(measure.read("layouts_interleaved")).alt
     ratio = took(16, 128, "cuBLAS") / took(16, 128, ANEW)

@@ -8,6 +8,7 @@ from typing import Any
 from phasebit import measure
 from phasebit.chapters.layouts import layouts_controls as ways
 from phasebit.chapters.layouts import layouts_interleaved as both
+from phasebit.chapters.layouts import layouts_lines as lines
 from phasebit.chapters.layouts import packed_operands
 
 
@@ -75,6 +76,34 @@ def test_what_the_distance_of_the_floats_costs() -> None:
         if each["interleaved"] in (8, 16)
     )
     assert abs(sixteen / eight - 1) < 0.01, "as many sectors"
+
+
+def test_what_the_lines_cost() -> None:
+    record = measure.read("layouts_lines")
+    took = {name: median(times["times_us"]) for name, times in record["times"].items()}
+    counted = record["counters"]
+    dense, gaps, sixteen = "8", "8, as far apart as 16", "16"
+    assert abs(took[gaps] / took[sixteen] - 1) < 0.02, "as slow"
+    assert round(took[gaps] / took[dense] - 1, 2) == 0.12
+    assert round(took[f"{gaps}, A in the cache"] / took[f"{dense}, A in the cache"] - 1, 2) == 0.11
+    read = {name: row["dram__bytes_read.sum"] for name, row in counted.items()}
+    assert 0.49 < read[sixteen] / read[gaps] < 0.52, "half as much"
+    for name, case in record["cases"].items():
+        row, loads = counted[name], "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+        # Half of the loads are of A: 32 floats, each in a sector of its own; the others in a line.
+        assert 2 * row[lines.LINES] == row[loads] * (case["apart"] + 1), "twice as many lines"
+        if name.endswith("in the cache"):
+            of_a, of_b = case["m"] * case["apart"] * 4096, case["batch"] * case["n"] * 4096
+            assert abs(read[name] / (of_a + of_b) - 1) < 0.01, "memory brings each byte once"
+    sectors = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    for name in (gaps, sixteen):
+        for same in (sectors, "smsp__inst_executed.sum"):
+            assert counted[name][same] == counted[dense][same]
+        for twice in (lines.LINES, lines.ASKS_L2):
+            assert 1.8 < counted[name][twice] / counted[dense][twice] < 2, "nearly twice"
+    hits = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"
+    shares = {name: row[hits] / row[sectors] for name, row in counted.items()}
+    assert shares.pop(f"{dense}, A in the cache") > 0.25 and max(shares.values()) < 0.02
 
 
 def test_beside_the_vendor() -> None:

@@ -338,7 +338,7 @@ def test_a_barrier_of_a_cluster_wakes_those_who_wait_after_all_who_came() -> Non
 
 
 def of(sem: str, words: tuple[int, ...] = (0,), width: int = 4) -> Accesses:
-    return Accesses(words, width, ((0, width),), 0, sem, "gpu", "global")
+    return Accesses(words, width, ((0, width),), 0, "".join(sem), "gpu", "global")
 
 
 @pytest.mark.parametrize(("index", "width", "offsets", "words"), [
