@@ -184,7 +184,7 @@ NO_LIBRARY = {
     "to_pack_or_not", "copy_engine", "copy_engine_hints", "warpgroup_products", "warpgroup_narrow",
     "block_order_controls", "block_order_neighbours", "hopper_ring_pairs", "attention_stamps",
     "warpgroup_copies", "warpgroup_asking", "two_gpus_parts",
-    "layouts_lines",
+    "layouts_lines", "measuring_launches",
 }  # fmt: skip
 """Nests stand beside compilers; what only reads, or only multiplies, beside what is documented;
 one order of blocks beside another; a kernel beside itself without a part; two rungs of a ladder, in
