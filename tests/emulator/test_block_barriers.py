@@ -79,3 +79,30 @@ def test_a_barrier_that_waits_for_somebody_says_for_whom() -> None:
 def test_a_barrier_waits_for_all_that_live() -> None:
     values, found, _ = ran("@%p1 exit; bar.sync 0; mov.u32 %r5, 7;")
     assert values == [0] * 32 + [7] * 32 and found == []
+
+
+def test_a_warp_that_needs_no_other_is_not_taken_for_one() -> None:
+    """Both warps use one barrier, each by itself; with a count of two warps that would be odd."""
+    again = "bar.sync 1, 32; bar.sync 1, 32; mov.u32 %r5, 1;"
+    values, found, _ = ran(again)
+    assert values == [1] * 64 and found == []
+
+
+FLAG = "st.relaxed.gpu.global.u32 [%d1+512], 1; "
+SPIN = ("A: ld.relaxed.gpu.global.u32 %r7, [%d1+512]; setp.eq.u32 %p5, %r7, 0; "
+        "@%p5 bra A; ")  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "right"), [
+    ("fence.acq_rel.gpu; " + FLAG, True), (FLAG, False),
+])  # fmt: skip
+def test_another_warp_uses_a_barrier_once_it_knows_that_it_is_free(told: str, right: bool) -> None:
+    """Warps 0 and 1 meet; the third has seen a flag of the first one, and meets it there again."""
+    body = (
+        "setp.eq.u32 %p3, %r2, 1; setp.eq.u32 %p4, %r2, 2; @%p4 bra THIRD; bar.sync 1, 64; "
+        f"@%p3 bra END; {told} bar.sync 1, 64; bra END; THIRD: {SPIN} bar.sync 1, 64; END:"
+    )
+    out = np.zeros(192, np.uint32)
+    text = TEXT.replace("BODY", body)
+    rules = {each.rule for each in Module(text)["k"].launch(1, 96, [out]).findings}
+    assert rules == (set() if right else {"barrier-misuse"})

@@ -156,6 +156,16 @@ WORK:""", 1).replace(FENCE, f"    @!%p6{FENCE[3:]}")
     assert "no fence.proxy.async lies between: `ld.shared.b128 %q, [answer]`" in said
 
 
+@pytest.mark.parametrize("there", [0, 8])
+def test_9_7_13_17_the_word_that_was_read_without_a_fence_is_named(there: int) -> None:
+    late = f"    ld.shared.u32 %r22, [answer+{there}];\n"
+    out, run = steal((8, 1, 1), text=PERSISTENT.replace(FENCE, FENCE + late), schedule="late")
+    assert (out == 1).all()
+    (said,) = {finding.message for finding in run.findings}
+    assert f" writes answer[{there} bytes in] through the async proxy: " in said
+    assert f"no fence.proxy.async lies between: `ld.shared.u32 %r22, [answer+{there}]`" in said
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("cluster", [1, 2])
 def test_9_7_13_4_the_fence_of_one_direction(cluster: int, schedule: str) -> None:

@@ -172,6 +172,23 @@ def test_what_does_not_order_them_is_said_of_the_two(
     assert len(said) == (2 if SEND in tell else 1)
 
 
+@pytest.mark.parametrize("first", [0, 33])
+def test_of_several_words_the_first_is_told_with_its_threads(first: int) -> None:
+    put = f"setp.ge.u32 %p8, %r1, {first}; @%p8 {PUT[5:]}"
+    wrong = untold()[1].replace("thread 37", f"thread {first}").replace("148", str(4 * first))
+    said = found(put, LOAD, 2)
+    assert said == [("race", wrong.replace("@%p4 st", "@%p8 st"))]
+
+
+def test_the_operation_that_told_of_the_write_is_named_not_the_last_one() -> None:
+    """The block that hears also tells another of something, with too small a scope."""
+    back = "mov.u32 %r15, 2; mapa.shared::cluster.u32 %r16, %r7, %r15; "
+    also = "mbarrier.arrive.release.cta.shared::cluster.b64 _, [%r16]; "
+    for cluster in (0, 2):
+        said = found(PUT + NEAR, ACQUIRE + back + also + LOAD, cluster)
+        assert said == [narrow(NEAR[:-1])]
+
+
 FIRST = "thread 37 of block T"
 ENDS = [
     (PUT, "", leaves(FIRST, "writes", "tile[148 bytes in]", PUT)),
@@ -218,3 +235,29 @@ def test_9_7_13_4_a_barrier_is_there_for_others_when_its_initialisation_is_fence
     said = found(RELEASE, "bar.sync 0;" + ACQUIRE, cluster, begin=loose)
     assert said == ([] if loose == LOOSE else [unknown])
     assert unknown in found(RELEASE, "bar.sync 0;" + ACQUIRE, cluster, begin=loose, fence="")
+
+
+BULK = ("@%p4 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r17], [tile]"
+        ", 16, [%r8];")  # fmt: skip
+TARGET = "mov.u32 %r15, tile; mapa.shared::cluster.u32 %r17, %r15, %r3; "
+MORE = ANNOUNCED.replace("[full], 4;", "[full], 16;")
+
+
+@pytest.mark.parametrize("cluster", [0, 2])
+@pytest.mark.parametrize("back", [True, False])
+def test_a_block_leaves_while_its_copy_to_another_may_still_read(back: bool, cluster: int) -> None:
+    """It cannot wait at the other block's barrier, but that one can say that they have come."""
+    fence = "fence.proxy.async.shared::cta; "
+    tell, hear = TARGET + fence + BULK + RELEASE, "bar.sync 0; " + ACQUIRE
+    if back:
+        hear += " mov.u32 %r15, 2; mapa.shared::cluster.u32 %r16, %r7, %r15; " \
+                "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r16];"  # fmt: skip
+        tell += " V: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p6, [full], 0; " \
+                "@!%p6 bra V;"  # fmt: skip
+    said = found(tell, hear, cluster, begin=MORE, end="")
+    mine = [text for rule, text in said if rule == "bulk-in-flight-at-exit"]
+    assert bool(mine) != back
+    assert all(
+        one.startswith("block T leaves the kernel while a bulk copy of thread 37 of block T may "
+                       "still read its shared memory: ") for one in mine
+    )  # fmt: skip

@@ -439,3 +439,74 @@ def test_products_that_everybody_has_waited_for_are_forgotten(
     found, places = run(PRODUCT, edits, "late", 0)
     mine = [m for m in found if "may still read it" in m]
     assert [int(m.rpartition(" ")[2]) for m in mine] == [places["behind"]]
+
+
+HALF = "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd2+{0}], [tile+{0}], 128;"
+COMMIT_GROUP = "@%p1 cp.async.bulk.commit_group;"
+
+
+@pytest.mark.parametrize(("thread", "copy"), [(5, "store"), (37, "commit"), (31, "store"),
+                                              (32, "commit")])  # fmt: skip
+def test_of_several_copies_that_may_still_read_the_one_is_named(thread: int, copy: str) -> None:
+    """Threads 0 to 31 have the words of the first, 32 to 63 those of the second."""
+    over = f"setp.eq.u32 %p3, %r1, {thread}; @%p3 st.shared.f32 [%r3], %f1; "
+    edits = {"store": HALF.format(0), "commit": HALF.format(128) + COMMIT_GROUP,
+             "stored": f"{over} {RELAY[2]['stored']}"}  # fmt: skip
+    found, places = run(RELAY, edits, "late", 0)
+    mine = [m for m in found if "a bulk copy of thread 0 of block 0 may still read it" in m]
+    (said,) = mine
+    assert said.startswith(f"thread {thread} of block 0 writes tile[{4 * thread} bytes in]: ")
+    assert said.endswith(f" at PTX line {places[copy]}")
+
+
+REDUCE = "@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd2], [tile], 256;"
+
+
+@pytest.mark.parametrize(("access", "found"), [
+    ("ld.global.u32 %r4, [%rd2+20];", True), ("st.global.u32 [%rd2+20], %r1;", True),
+    ("red.global.add.u32 [%rd2+20], 1;", False), ("atom.global.add.u32 %r4, [%rd2+20], 1;", False),
+("ld.relaxed.gpu.global.u32 %r4, [%rd2+20];", True),
+])  # fmt: skip
+def test_9_7_9_25_4_2_reductions_may_meet_with_each_other(access: str, found: bool) -> None:
+    own = f"@%p1 {access} "
+    edits = {"store": REDUCE, "stored": own + RELAY[2]["stored"]}
+    said, places = run(RELAY, edits, "late", 0)
+    mine = [m for m in said if "may not have written it yet" in m]
+    assert bool(mine) == found, said
+    assert all(f"PTX line {places['store']}" in m for m in mine)
+
+
+@pytest.mark.parametrize(("closing", "found"), [(1, False), (2, False), (3, True)])
+def test_threads_that_close_an_empty_group_have_each_acquired_a_map(
+    closing: int, found: bool
+) -> None:
+    fence = "fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;"
+    acquired = f"setp.lt.u32 %p3, %r1, 2; @%p3 {fence}"
+    close = f"setp.lt.u32 %p4, %r1, {closing}; @%p4 cp.async.bulk.commit_group;"
+    said, _ = run(RELAY, {"store": acquired, "commit": close}, "late", 0)
+    assert [m for m in said if "is a store to global" in m] == said and bool(said) == found
+
+
+@pytest.mark.parametrize(("offset", "copy"), [(20, "store"), (148, "commit")])
+@pytest.mark.parametrize("op", ["ld.global.u32 %r4, [%rd2+{0}];", "st.global.u32 [%rd2+{0}], %r1;"])
+def test_of_several_copies_that_may_still_write_the_one_is_named(
+    op: str, offset: int, copy: str
+) -> None:
+    edits = {"store": HALF.format(0), "commit": HALF.format(128) + COMMIT_GROUP,
+             "stored": f"@%p1 {op.format(offset)} {RELAY[2]['stored']}"}  # fmt: skip
+    found, places = run(RELAY, edits, "late", 0)
+    (said,) = [m for m in found if "may not have written it yet" in m]
+    verb = "reads" if "ld" in op else "writes"
+    assert said.startswith(f"thread 0 of block 0 {verb} argument 1[{offset} bytes in]: ")
+    assert said.endswith(f" at PTX line {places[copy]}")
+
+
+HALVES = "tcgen05.st.sync.aligned.16x64b.x1.b32 [%r9], {%r8}; tcgen05.wait::st.sync.aligned;"
+WHOLE = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r10}, [%r9]; tcgen05.wait::ld.sync.aligned;"
+
+
+def test_half_a_quarter_that_threads_have_stored_is_not_the_whole() -> None:
+    """Only of what a product of 64 rows leaves alone nothing is said."""
+    found, places = run(PRODUCT, {"a there": HALVES + WHOLE}, "late", 0)
+    assert found and all("nobody has written all of it" in m for m in found)
+    assert f"PTX line {places['a there']}" in found[0]

@@ -57,6 +57,8 @@ class Two:
 
     memory: DeviceMemory
     at: int = field(init=False)
+    ends: list[int] = field(default_factory=list)
+    """When each launch has ended, by the clock that they share."""
     fresh: bool = False
     """Whether nobody has written the array."""
 
@@ -66,15 +68,18 @@ class Two:
     def run(
         self, *bodies: str, devices: tuple[int, ...] = (0, 1), schedule: str = "late",
         after: dict[int, int] | None = None, also: dict[int, frozenset[int]] | None = None,
-        reaches: Callable[[int], bool] = lambda device: True,
+        reaches: Callable[[int], bool] = lambda device: True, every: bool = False,
     ) -> list[list[Finding]]:  # fmt: skip
-        """What is found in each launch; ``after`` and ``also``: what the host orders."""
+        """What is found in each launch; ``after`` and ``also``: what the host orders; ``every``:
+        the first block of the first launch has work, too."""
         places = ((1, 41), (2, 37), (0, 3), (1, 5))
         names = ("first", "second", "third", "fourth")[: len(bodies)]
         text = HEAD + "".join(
             KERNEL.format(name=name, body=body, block=block, thread=thread)
             for name, body, (block, thread) in zip(names, bodies, places, strict=False)
         )
+        if every:
+            text = text.replace("setp.ne.u32 %p1, %r2, 1;", "setp.gt.u32 %p1, %r2, 1;", 1)
         module = EmulatorBackend(keep=False, schedule=schedule).load(text, self.memory)
         self.memory.view(self.at, 4096)[:] = 0
         if not self.fresh:
@@ -94,6 +99,7 @@ class Two:
             ended = together.advance()
             if ended is not None and ended[1] is not None:
                 raise ended[1]
+        self.ends = [each.cycles for each in made]
         return [each.findings for each in made]
 
     def second(self, *bodies: str, **more: object) -> list[tuple[str, str]]:
@@ -252,6 +258,22 @@ def test_a_message_that_passes_through_a_third_launch(two: Two) -> None:
         assert "; thread 41 of block 1 of device 0 (kernel first) wrote it" in found[1][1]
 
 
+def test_a_message_comes_back_to_another_block_of_the_launch_that_sent_it(two: Two) -> None:
+    """What its own blocks did a launch hears of by way of the other launch, too."""
+    send = f"{STORE} {tells('{}')} bra END; "
+    back = hears("{}").replace("+80", "+120").replace("@!%p2 ret; ", "") + LOAD
+    # both the second and the first block of the first launch have work
+    both = ("setp.eq.u32 %p4, %r2, 0; @!%p2 bra END; @%p4 bra BACK; " + send.format("release.sys")
+            + "BACK: " + back + " END: ")
+    relay = hears("acquire.sys") + "@%p2 st.{}.global.u32 [%d1+120], 1;"
+    for scope, found in (("release.sys", False), ("relaxed.sys", True)):
+        said = two.run(both.format("acquire.sys"), relay.format(scope), every=True)
+        assert not said[1] and [each.rule for each in said[0]] == ["race"] * found
+        assert not found or "; thread 41 of block 1 wrote it, and nothing orders the two" in (
+            said[0][0].message
+        )
+
+
 def test_who_comes_after_a_launch_knows_what_that_one_knew(two: Two) -> None:
     """The third comes after the second, which has heard of the first; the fourth hears of both."""
     one, hear = STORE + tells("release.sys"), hears("acquire.sys")
@@ -315,3 +337,27 @@ def test_memory_of_another_device_is_reached_only_where_that_is_allowed(
         f" has no access: {code(access)}; call cudaDeviceEnablePeerAccess(0, 0) while device {own} "
         "is current"
     )
+
+
+def test_each_word_of_a_wide_access_is_asked_with_its_thread(two: Two) -> None:
+    """All threads load a word; a byte of one of them was stored by the other launch."""
+    all_ = "mul.wide.u32 %d5, %r1, 4; add.u64 %d6, %d1, %d5; ld.global.v2.u32 {%r5, %r6}, [%d6];"
+    all_ = all_.replace("%r1, 4", "%r1, 8")
+    byte = "@%p2 st.global.u8 [%d1+302], %r3;"  # thread 37 has the bytes from 296 on
+    (found,) = two.second(byte, all_)
+    assert found[0] == "race" and found[1].startswith(
+        "thread 37 of block 2 of device 1 reads x[300 bytes in]: "
+    )
+
+
+@pytest.mark.parametrize(("devices", "how"), [
+    ((0, 1), "acquire.sys"), ((1, 0), "relaxed.sys"), ((0, 1), "volatile"),
+])  # fmt: skip
+def test_who_hears_of_another_device_is_no_earlier_than_that(
+    devices: tuple[int, int], how: str, two: Two
+) -> None:
+    """The first launch counts for a while before it tells."""
+    count = "mov.u32 %r9, 0; COUNT: add.u32 %r9, %r9, 1; setp.lt.u32 %p5, %r9, 400; @%p5 bra COUNT;"
+    two.run(count + tells("release.sys"), hears(how), devices=devices)
+    told, heard = two.ends
+    assert heard >= told > 400

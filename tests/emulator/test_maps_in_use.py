@@ -124,12 +124,16 @@ RELAYED = {
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("taker", [0, 1])
 @pytest.mark.parametrize(
     ("at", "words"), [("release", "generic.release"), ("acquire", "generic.acquire")]
 )
-def test_a_fence_of_the_block_does_not_reach_another(at: str, words: str, schedule: str) -> None:
-    assert not found(RELAYED, schedule)[0]
-    wrong, places = found(RELAYED | {at: RELAYED[at].replace(".gpu", ".cta")}, schedule)
+def test_a_fence_of_the_block_does_not_reach_another(
+    at: str, words: str, taker: int, schedule: str
+) -> None:
+    lines = RELAYED | {"who": RELAYED["who"].replace("%r1, 1;", f"%r1, {taker};")}
+    assert not found(lines, schedule)[0]
+    wrong, places = found(lines | {at: RELAYED[at].replace(".gpu", ".cta")}, schedule)
     assert [each.rule for each in wrong] == ["missing-tensormap-fence"]
     assert words in wrong[0].message and "scope that reaches the other block" in wrong[0].message
     assert f"PTX line {places['copy']}" in wrong[0].message
@@ -225,3 +229,20 @@ def test_another_thread_changes_the_map(
         and f"; a bulk copy of thread 37 of block {blocks - 1} may still go by it, and " in one
         for one in mine
     )
+
+
+@pytest.mark.parametrize(("offset", "of_it"), [(0, True), (124, True), (-4, False), (128, False)])
+def test_a_map_has_128_bytes(offset: int, of_it: bool) -> None:
+    """A word of it that a thread has stored needs the fences; one beside it does not."""
+    store = f"ld.global.u32 %r2, [%rd1+{offset}]; st.global.u32 [%rd1+{offset}], %r2;"
+    lines = LOAD | {"copy": f"{store} {LOAD['copy']}", "change": ""}
+    text = [*SM_90A.splitlines(), *HEAD, "add.u64 %rd1, %rd1, 128;", *lines.values(), "ret; }"]
+    x = np.zeros(64, np.float32)
+    image = np.frombuffer(pb.TensorMap(x, (64,)).at(1 << 40).encode(), np.uint8)
+    memory = np.concatenate([image, image, image])
+    args = [memory, x, np.zeros(4, np.uint32)]
+    Module(SM_90A + "".join(HEAD) + "add.u64 %rd1, %rd1, 128;" + REPLACE + "ret; }")["k"].launch(
+        1, 1, args
+    )
+    rules = {each.rule for each in Module("\n".join(text))["k"].launch(1, 1, args).findings}
+    assert rules == ({"missing-tensormap-fence"} if of_it else set())

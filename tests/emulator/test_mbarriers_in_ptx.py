@@ -182,3 +182,20 @@ def test_9_7_13_15_misuse_that_no_machine_stops(body: str, count: int, rule: str
     text = TEXT.replace("COUNT", str(count)).replace("BODY", body)
     run = Module(text)["k"].launch(1, 64, [np.zeros(64, np.uint32)])
     assert {finding.rule for finding in run.findings} == ({rule} if rule else set())
+
+
+@pytest.mark.parametrize(("body", "said"), [
+    ("ld.shared.u32 %r5, [tile+8];", "reads tile[8 bytes in]"),
+    ("atom.shared.add.u32 %r5, [tile+8], 1;", "reads tile[8 bytes in]"),
+    ("atom.shared.add.u64 %d5, [tile+8], 1;", "reads tile[8 bytes in]"),
+    ("st.shared.u32 [tile+8], 1; atom.shared.add.u64 %d5, [tile+8], 1;", "reads tile[12 bytes in]"),
+    ("st.shared.u32 [tile+4], 1; ld.shared.v2.u32 {%r5, %r6}, [tile];", "reads tile[0 bytes in]"),
+    ("st.shared.v2.u32 [tile+8], {1, 1}; atom.shared.add.u64 %d5, [tile+8], 1;", ""),
+])  # fmt: skip
+def test_words_of_shared_memory_that_nobody_has_written(body: str, said: str) -> None:
+    text = TEXT.replace("COUNT", "1").replace("BODY", body)
+    found = Module(text)["k"].launch(1, 1, [np.zeros(1, np.uint32)]).findings
+    assert [each.rule for each in found] == ["uninitialised-read"] * bool(said)
+    assert not said or f"all threads of block 0 {said}, which nobody has written" in (
+        found[0].message
+    )

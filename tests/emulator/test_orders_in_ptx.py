@@ -231,3 +231,123 @@ def test_a_relaxed_arrival_of_a_block_alone_publishes_nothing(copies: bool) -> N
     for partner in (32, 1):
         found, _ = of_barriers(sync + (bulk if copies else ""), partner)
         assert "race" in found
+
+
+# -- idioms that go beyond the letter of the model ---------------------------------------------
+
+RELAYS = {  # how a warp of block 1 goes on after its first lane has looked: whether others know
+    "bar.sync 0;": True, "bar.warp.sync 0xffffffff;": True,
+    "shfl.sync.idx.b32 %r8, %r7, 0, 31, 0xffffffff;": True, "": False,
+    "bar.sync 1, 64;": True, "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;": True,
+}  # fmt: skip
+LOOKED = (
+    HEAD
+    + """
+.visible .entry k(.param .u64 p)
+{
+    .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>;
+    ld.param.u64 %d1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.b32 %r3, 7;
+    setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r2, 1; setp.eq.u32 %p5, %r1, 37;
+    @%p2 bra SECOND;
+    TELL
+    ret;
+SECOND:
+    HEAR
+    ret;
+}
+"""
+)
+FENCE = "fence.acq_rel.gpu; "
+FLAG = "st.relaxed.gpu.global.u32 [%d1+128], 1;"
+
+
+def looked(tell: str, hear: str) -> list[str]:
+    """Two blocks of 64 threads."""
+    text = LOOKED.replace("TELL", tell).replace("HEAR", hear)
+    run = Module(text)["k"].launch(2, 64, [np.zeros(64, np.uint32)])
+    return [f"{each.rule}: {each.message}" for each in run.findings]
+
+
+SEEN = "A: @%p1 ld.relaxed.gpu.global.u32 %r7, [%d1+128]; setp.eq.u32 %p3, %r7, 0; @%p3 bra A; "
+
+
+@pytest.mark.parametrize("reader", [0, 5, 37])
+@pytest.mark.parametrize("relay", RELAYS)
+def test_one_thread_looks_and_a_barrier_lets_others_go_on(relay: str, reader: int) -> None:
+    """Without a fence of theirs; what a warp's barrier or shuffle tells, only its lanes know."""
+    tell = f"@%p1 st.global.u32 [%d1], %r3; {FENCE} @%p1 {FLAG}"
+    hear = "mov.u32 %r7, 1; " + SEEN + relay + (
+        f" setp.eq.u32 %p6, %r1, {reader}; @%p6 ld.global.u32 %r5, [%d1];"
+    )
+    warp_only = "warp" in relay or "shfl" in relay
+    ordered = RELAYS[relay] and not (warp_only and reader == 37)
+    found = looked(tell, hear)
+    assert bool(found) != ordered
+    assert all(f"race: thread {reader} of block 1 reads argument 0[0 bytes in]" in one
+               and "; thread 0 of block 0 wrote it" in one for one in found)  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "behind", "ordered"), [
+    (FENCE + "bar.sync 0;", "", True), ("bar.sync 0;" + FENCE, "", True),
+    ("bar.sync 0;", "", False),
+    (FENCE, "", False), (FENCE + "bar.sync 0;", "@%p5 st.global.u32 [%d1+4], %r3;", True),
+    ("bar.sync 0; @%p1 " + FENCE, "", True),
+])  # fmt: skip
+def test_all_threads_fence_and_after_a_barrier_one_tells(
+    before: str, behind: str, ordered: bool
+) -> None:
+    tell = f"@%p5 st.global.u32 [%d1], %r3; {before} @%p1 {FLAG} {behind}"
+    hear = f"mov.u32 %r7, 1; {SEEN} {FENCE} bar.sync 0; @%p5 ld.global.u32 %r5, [%d1];"
+    found = looked(tell, hear)
+    assert bool(found) != ordered
+    assert all("thread 37 of block 1 reads argument 0[0 bytes in]" in one
+               and "; thread 37 of block 0 wrote it" in one for one in found)  # fmt: skip
+
+
+@pytest.mark.parametrize(("relay", "reader", "ordered"), [
+    ("shfl.sync.idx.b32 %r8, %r7, 0, 31, 0xffffffff;", 37, True),
+    ("bar.warp.sync 0xffffffff;", 37, True), ("", 37, False), ("", 32, True),
+    ("shfl.sync.idx.b32 %r8, %r7, 0, 31, 0xffffffff;", 64, False),
+])  # fmt: skip
+@pytest.mark.parametrize("hear", ["ld.acquire.cta", "ld.acquire.gpu", "ld.relaxed.gpu"])
+def test_what_a_lane_has_heard_from_another_warp_it_tells_its_own(
+    hear: str, relay: str, reader: int, ordered: bool
+) -> None:
+    """The first warp tells; the first lane of the second looks, and tells its warp, no other."""
+    fence = "@%p2 fence.acq_rel.gpu;" if "relaxed" in hear else ""
+    text = LOOKED.replace("setp.eq.u32 %p2, %r2, 1;", "setp.eq.u32 %p2, %r1, 32; "
+                          "setp.ge.u32 %p4, %r1, 32;").replace("@%p2 bra SECOND", "@%p4 bra SECOND")
+    look = f"mov.u32 %r7, 1; A: @%p2 {hear}.global.u32 %r7, [%d1+128]; setp.eq.u32 %p3, %r7, 0; " \
+           "@%p3 bra A; "
+    last = f" setp.eq.u32 %p6, %r1, {reader}; @%p6 ld.global.u32 %r5, [%d1];"
+    text = text.replace("HEAR", look + fence + relay + last)
+    text = text.replace("TELL", "@%p1 st.global.u32 [%d1], %r3; @%p1 st.release.gpu.global.u32 "
+                        "[%d1+128], 1;")
+    found = Module(text)["k"].launch(1, 96, [np.zeros(64, np.uint32)]).findings
+    assert [each.rule for each in found] == ([] if ordered else ["race"])
+
+
+FAR = """
+.visible .entry k(.param .u64 p)
+{
+    .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>; .shared .align 4 .b32 tile[1024];
+    mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, tile; add.u32 %r4, %r3, %r2;
+    st.shared.u32 [%r4], 0; st.shared.u32 [%r4+2048], 0;
+    bar.sync 0;
+    setp.eq.u32 %p1, %r1, 37; setp.eq.u32 %p2, %r1, 5; setp.eq.u32 %p3, %r1, 70;
+    @%p1 ld.shared.u32 %r5, [tile+2068];
+    @%p3 ld.shared.u32 %r5, [tile+300];
+    @%p2 bra ON; ret;
+ON: st.shared.u32 [%r4], 1; st.shared.u32 [%r4+2048], 1; st.shared.u32 [%r4+1024], 1;
+    ret;
+}
+"""
+
+
+def test_words_far_apart_that_one_register_reaches_are_each_looked_at() -> None:
+    """Thread 5 stores to three places; the second of them another warp has just read."""
+    (found,) = Module(HEAD + FAR)["k"].launch(1, 96, [np.zeros(1, np.uint32)]).findings
+    assert found.rule == "race" and "thread 5 of block 0 writes tile[2068 bytes in]" in (
+        found.message
+    )
+    assert "; thread 37 of block 0 read it" in found.message

@@ -78,6 +78,11 @@ def test_frames_come_after_the_deepest_caller_each_a_multiple_of_16() -> None:
     assert not layout.recursive and layout.moving == set() and layout.step("k", "a") == 0
 
 
+def test_each_call_further_down_begins_where_the_caller_ends() -> None:
+    layout = laid_out(function("a", "b") + function("b", "c") + function("c") + kernel("a"))
+    assert layout.frame_start == {"k": 0, "a": 16, "b": 32, "c": 48} and layout.local_size == 64
+
+
 def test_parameters_and_results_of_a_function_are_in_its_frame_those_of_a_kernel_are_not() -> None:
     given = ".func (.param .b32 back) f (.param .b64 x, .param .align 32 .b8 y[40]) { ret; }\n"
     layout = laid_out(given + kernel("f"))

@@ -107,3 +107,11 @@ def test_stores_of_other_values_are_a_race() -> None:
     assert rule == "race"
     ((rule, _),) = found((69, STORE), (150, STORE), (3, "add.u32 %r3, %r3, 0;"))
     assert rule == "race-equal-stores"
+
+
+def test_of_several_words_the_first_is_told_with_its_own_store() -> None:
+    both = "ld.global.v2.u32 {%r6, %r7}, [%d1+40];"
+    other = "st.global.u32 [%d1+44], %r4;"
+    for first, second in (((69, STORE), (150, other)), ((150, other), (69, STORE))):
+        (said,) = found(first, second, (101, both))
+        assert said == ("race", race((101, LOAD), (69, STORE))[1].replace(LOAD[:-1], both[:-1]))

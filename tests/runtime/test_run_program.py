@@ -22,7 +22,6 @@ from phasebit.emulator import Finding
 from phasebit.runtime import run_program as module
 from phasebit.runtime.backend import Stop
 from phasebit.runtime.in_process import Runs
-from phasebit.runtime.mapped_memory import SPAN
 from phasebit.runtime.report import End, ForPeople, of_program
 from phasebit.runtime.run_program import ProgramError, run_program
 
@@ -396,8 +395,7 @@ def test_only_a_program_that_is_there_is_asked_where_it_is(
 
 
 @pytest.mark.parametrize(("limit", "fits"), [
-    (-1, True), (2 * SPAN + (1 << 30), True), (2 * SPAN + (1 << 30) - 1, False),
-    (3 << 29, False),
+    (-1, True), (129 << 30, True), ((129 << 30) - 1, False), (3 << 29, False),
 ])  # fmt: skip
 def test_a_device_needs_addresses_for_two_views_of_its_memory(
     limit: int, fits: bool, monkeypatch: pytest.MonkeyPatch

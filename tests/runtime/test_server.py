@@ -474,7 +474,7 @@ def test_events_and_streams(made: Made) -> None:
     assert half.device.clock.now == 1100
 
 
-@pytest.mark.parametrize("stream", [ALL_STREAMS, DEVICE_STREAMS])
+@pytest.mark.parametrize("stream", [ALL_STREAMS, DEVICE_STREAMS], ids=["all", "device"])
 def test_a_device_is_waited_for_with_all_its_streams(stream: int, made: Made) -> None:
     half = made()
     half.post(Op.STREAM, 16, 0, 0)
@@ -721,7 +721,7 @@ def test_a_managed_variable_would_be_one_for_all_devices(made: Made) -> None:
 @pytest.mark.parametrize(("stream", "now"), [
     (0, 2500), (2, 3500), (16, 2700), (DEVICE_STREAMS, 2500), (DEVICE_STREAMS - 1, 3700),
     (ALL_STREAMS, 3700),
-])  # fmt: skip
+], ids=range(6))  # fmt: skip
 def test_only_what_is_named_is_waited_for(stream: int, now: int, made: Made) -> None:
     half = made(devices=2)
     clock = half.device.clock

@@ -433,7 +433,7 @@ def test_when_time_is_up_the_kernel_whose_turn_it_is_says_where_it_stands(
     two.device.work._start()
     with pytest.raises(Stop) as raised:
         two.synchronize()
-    assert raised.value.standing.kernel == "await"  # which began first
+    assert raised.value.standing == standing  # of that which began first
     assert standing.message.startswith("was running: all threads of block 0 ")
 
 

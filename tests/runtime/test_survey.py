@@ -118,6 +118,14 @@ def test_what_a_program_prints_is_compared_from_its_first_letter(survey: Any) ->
     assert said == ["", "other output", ""]
 
 
+def test_what_is_found_no_more_is_no_sign(survey: Any) -> None:
+    def program(text: str, schedule: str, reporter: Any, stdout: int) -> int:
+        reporter.found([found("race")] if "bar.sync 0" in text else [])
+        return 0
+
+    assert all(each.silent for each in survey(program, "late"))
+
+
 def test_what_was_found_before_is_nothing_new_unless_it_is_elsewhere(survey: Any) -> None:
     def program(text: str, schedule: str, reporter: Any, stdout: int) -> int:
         reporter.found([found("race", 1 if "bar.sync 0" in text else 2)])

@@ -127,6 +127,27 @@ def floor(recorded: Mapping[str, Any]) -> Picture:
     )  # fmt: skip
 
 
+TWO_STEPS = "2 at a time", "8 rows by 256 bytes", "one box of A for 2 steps"
+"""Ways to ask for the boxes of two steps at a time, as in ``grouped``."""
+
+
+def grouped(recorded: Mapping[str, Any]) -> Picture:
+    """Few rows, flushed: the plan, but two steps at a time; slots of the plan's bytes."""
+    rows: dict[str, dict[str, float]] = {}
+    for row in recorded["shapes"]:
+        shape, times = Shape(*row["shape"]), row["times"]
+        if shape not in few_rows.PLANS:
+            continue
+        pairs = few_rows.PLANS[shape].slots // 2  # slots of two steps
+        for name in TWO_STEPS:
+            known = name if name in times else f"{name}, {pairs} slots"
+            rows.setdefault(name, {})[str(shape)] = _per_cent(
+                times[known], times["as it is"], "flushed"
+            )
+    trials = [Trial(name, "", more) for name, more in rows.items()]
+    return drawn(trials, "Flushed, time against the whole plan", recorded, "flushed")
+
+
 def against_cold(record: Mapping[str, Any]) -> Picture:
     """What was tried against cold launches: a row for each change at each shape that had it."""
     squares = [shape for shape in cold.CHANGES if shape.m == shape.n == shape.k]

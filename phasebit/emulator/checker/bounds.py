@@ -157,13 +157,9 @@ class Bounds(AccessObserver):
     def _each(self, g: Group, addresses: Array, part: Part) -> None:
         """What is wrong with the first address that is."""
         memory = self.machine.memory
-        owners: dict[int, Allocation | None] = {}
         for i, address in enumerate(addresses.tolist()):
             offset = address - GLOBAL_BASE
-            granule = offset // GRANULE
-            if granule not in owners:
-                owners[granule] = memory.find(offset)
-            owner = owners[granule] or memory.find(offset)
+            owner = memory.find(offset)
             inside = owner is not None and owner.start <= offset and (
                 offset + part.width <= owner.start + owner.size
             )  # fmt: skip

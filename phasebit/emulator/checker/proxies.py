@@ -333,13 +333,14 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
         if not late.any():
             return
         who = int(np.argmax(late.any(axis=0)))
-        word, there = x[int(np.argmax(late[:, who]))], int(s.read_access[x[0]])
+        word = int(x[int(np.argmax(late[:, who]))])
+        there = int(s.read_access[word])
         self.findings.report(
             "missing-proxy-fence",
             say(
                 "the answer of {} writes {} through the async proxy: {}; {} has read the one "
                 "before it through the generic proxy, and no fence.proxy.async lies between: {}",
-                g.batch.describe(g.lanes), self.races.shared_name(s, int(word)),
+                g.batch.describe(g.lanes), self.races.shared_name(s, word),
                 self.findings.place(access),
                 g.batch.describe(np.array([int(g.lanes[0]) // s.team * s.team + who])),
                 self.findings.place(there),

@@ -18,6 +18,7 @@ from phasebit.chapters.every_shape import (
     few_rows,
     floor_of_reads,
     floor_texts,
+    grouped,
     last_wave,
     narrower,
     plans,
@@ -415,3 +416,32 @@ def test_how_long_the_weights_must_take() -> None:
             floor_texts.PLANS_BOXES, few_rows.NO_PRODUCTS, few_rows.WHOLE))]  # fmt: skip
         parts = [round(b - a) for a, b in pairwise(steps)]
         assert parts == [2, 1, 1]
+
+
+def test_two_steps_at_a_time() -> None:
+    gained = measure.read(grouped.NAME)
+    rows = {Shape(*row["shape"]): row["times"] for row in gained["shapes"]}
+
+    def took(shape: Shape, name: str, way: str = "flushed") -> float:
+        return view.median(rows[shape][name], way)
+
+    few, odd, many = few_rows.PLANS
+    assert [few_rows.PLANS[shape].slots for shape in (few, odd, many)] == [6, 12, 7]
+    drawn = drawn_rows(trial_pictures.grouped(gained))
+    assert [*drawn] == [*trial_pictures.TWO_STEPS] and {*map(len, drawn.values())} == {3}
+    more = {(shape, name): took(shape, known) / took(shape, grouped.AS_IT_IS) - 1
+            for shape in (few, odd, many) for name in trial_pictures.TWO_STEPS
+            for pairs in [few_rows.PLANS[shape].slots // 2] for known in rows[shape]
+            if known.removesuffix(f", {pairs} slots") == name}  # fmt: skip
+    assert len(more) == 9
+    gains = [-round(100 * more[odd, each]) for each in trial_pictures.TWO_STEPS]
+    assert gains == [2, 2, 3]
+    assert min(each for (shape, _), each in more.items() if shape != odd) > 0.02
+    vendor = took(odd, view.VENDOR)
+    assert abs(took(odd, grouped.ONE_BOX) / vendor - 1) < 0.01
+    assert round(100 * took(odd, grouped.AS_IT_IS) / vendor) == 103
+    warm = took(odd, grouped.ONE_BOX, "warm") / took(odd, grouped.AS_IT_IS, "warm")
+    assert round(100 * (1 - warm)) == 2
+    cost = sorted(took(shape, grouped.STEPS.format(2)) / took(shape, grouped.AS_IT_IS) - 1
+                  for shape in grouped.NEAR_ONE)  # fmt: skip
+    assert [f"{each:.0%}" for each in cost][::3] == ["10%", "17%"]
