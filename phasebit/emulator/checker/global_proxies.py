@@ -55,9 +55,12 @@ class Fences:
         self.times[g.lanes + s.first] = self.races.machine.now
 
     def since(self, g: Group, time: int, writer: int) -> bool:
-        """Whether one on the way has fenced since: ``writer``, thread ``g``, or one it heard of."""
+        """Whether one on the way has fenced since: ``writer``, thread ``g``, or one it heard of.
+
+        ``writer``: -1 where it does not count.
+        """
         s = self.races.shadows[g.batch]
-        if writer < len(self.times) and self.times[writer] >= time:
+        if 0 <= writer < len(self.times) and self.times[writer] >= time:
             return True
         lane = int(g.lanes[0])
         first = lane // s.team * s.team
