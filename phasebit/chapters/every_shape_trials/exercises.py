@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
+from statistics import median
 
 from phasebit import measure
-from phasebit.chapters.every_shape import tries, view
 from phasebit.exercises.cases import Case, agree
 from phasebit.exercises.judge import judged
 
-_AWKWARD = tries.FURTHER[1]
-"""What was tried at 5000³; its own plan cuts two waves."""
+_AWKWARD = [5000, 5000, 5000]
+"""The shape whose own plan cuts two waves; one was tried there."""
 
 
 def _most(tiles: int, steps: int, workers: int) -> int:
@@ -46,8 +45,10 @@ def helpers(answer: Callable[[int, int, int], int]) -> str:
 
     tried = agree(answer, cases(), words, "lines of tiles")
     one, two = (_most(tiles, 79, 66) for tiles in (4, 4 + 66))
-    times = view.row_of({"shapes": measure.read("every_shape")["further"]}, _AWKWARD.shape)["times"]
-    cut = times[str(replace(_AWKWARD.base, waves=1))]
-    more = view.median(cut, "warm") / view.median(times[str(_AWKWARD.base)], "warm") - 1
+    row = next(each for each in measure.read("every_shape")["further"]
+               if each["shape"] == _AWKWARD)  # fmt: skip
+    names = row["base"], row["base"].replace("2 waves", "1 wave")
+    own, cut = (median(row["times"][name]["warm_us"]) for name in names)
+    more = cut / own - 1
     return (f"{tried}; at 5000³ a tile's owner takes the sums of up to {one} others with one wave "
             f"cut, of {two} with two; with one it took {more:.0%} longer, warm")  # fmt: skip

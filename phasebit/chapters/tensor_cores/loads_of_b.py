@@ -181,7 +181,7 @@ def record() -> dict[str, Any]:
             "a predicate that only the running kernel knows keeps them from being executed; "
             "products behind the barrier: an operand of each product of a tile's last step takes a "
             "zero from the barrier's reduction; 4 slots: in place of 3",
-            "order": "of the loop's instructions in the code for sm_90: p products, l loads of "
+            "code": "the order of the loop's instructions for sm_90: p products, l loads of "
             "fragments, L those with a predicate, c copies, w the wait for copies, | the barrier, "
             "s spilled words",
             "check": "before timing, 128 rows by 128 columns of each result against a product in "

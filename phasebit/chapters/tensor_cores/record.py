@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from phasebit import measure, toolchain
-from phasebit.chapters.tensor_cores import tensor_cores_controls, warp_tiles
+from phasebit.chapters.tensor_cores import loads_of_b, tensor_cores_controls, warp_tiles
 from phasebit.instruments import beside_torch, clocks, profiler, programs
 from phasebit.instruments.beside_torch import Launch, Matrices
 
 NAME = "tensor_cores"
-FURTHER = (tensor_cores_controls.NAME, warp_tiles.NAME)
+FURTHER = (tensor_cores_controls.NAME, warp_tiles.NAME, loads_of_b.NAME)
 """Records that are saved beside this one."""
 
 LADDER = {
@@ -125,6 +125,7 @@ def record() -> dict[str, Any]:
     facts = measure.facts()
     measure.save(tensor_cores_controls.record())
     measure.save(warp_tiles.record())
+    measure.save(loads_of_b.record())
     torch = beside_torch.torch_here("tensor_cores")
     try:
         rival = importlib.import_module("phasebit.chapters.tensor_cores.triton_rival")

@@ -492,6 +492,33 @@ def warp_tiles(recorded: dict[str, Any]) -> measure.Table:
                          f"blocks of 128 × 128, {measure.source(recorded)}")  # fmt: skip
 
 
+def loads_of_b(recorded: dict[str, Any]) -> measure.Table:
+    """The warp's larger tile, one block, without loads of B: left out, and switched off.
+
+    ``recorded``: the record of :mod:`.loads_of_b`. Waits are those of a warp, for each instruction.
+    """
+    tiling, rows = "warps of 64 × 64, one block", []
+    for loop in ("whole", "no loads of B", "loads of B switched off"):
+        times = (
+            statistics.median(recorded["contenders"][f"{tiling}: {loop}{slots}"]["times_us"])
+            for slots in ("", ", 4 slots")
+        )
+        counts, code = recorded["counters"][loop][tiling], recorded["order"][loop]
+        before = code[tiling.partition(",")[0]].partition("w")[0].count("p")
+        waits = (counts[f"smsp__average_warps_issue_stalled_{why}_per_issue_active.ratio"]
+                 for why in ("long_scoreboard", "dispatch_stall"))  # fmt: skip
+        rows.append((
+            loop, *(f"{time:.0f}" for time in times), f"{counts['launch__registers_per_thread']}",
+            f"{counts['smsp__sass_inst_executed_op_local.sum']:,}", str(before),
+            *(f"{wait:.2f}" for wait in waits),
+        ))  # fmt: skip
+    heading = ("the loop", "µs", "µs, 4 slots", "registers", "accesses to spilled words",
+               "products before the wait", "cycles waited for copies (long scoreboard)",
+               "at dispatch")  # fmt: skip
+    about = f"{tiling}; waits for each instruction; {measure.source(recorded)}"
+    return measure.Table(heading, tuple(rows), about)
+
+
 def thousand_cycles(contender: dict[str, Any]) -> float:
     """Median time by median clock."""
     time, clock = (statistics.median(contender[of]) for of in ("times_us", "mhz"))
