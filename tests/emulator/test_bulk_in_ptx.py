@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phasebit.emulator.errors import EmulatorError, Fault
+from phasebit.emulator.errors import EmulatorError, Fault, MbarrierFault
 from phasebit.emulator.ops import bulk
 from phasebit.launching.launch import Module
 
@@ -257,3 +257,25 @@ def test_addresses_in_other_blocks() -> None:
     assert [bulk.counting(0x0100_0000, rank, 1) for rank in range(4)] == [0, 1, 2, 3]
     assert [bulk.counting(0x0100_0000, rank, 2) for rank in range(4)] == [1, 1, 3, 3]
     assert [bulk.counting(0x0200_0000, rank, 2) for rank in range(4)] == [0, 0, 2, 2]
+
+
+def test_a_block_waits_at_its_own_barriers_only() -> None:
+    """Some threads have come to their own, the others to their neighbour's."""
+    body = "setp.lt.u32 %p5, %r1, 3; selp.u32 %r10, %r4, %r7, %p5; "
+    body += "L: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r10], 0; @!%p4 bra L;"
+    with pytest.raises(MbarrierFault) as refused:
+        run(body)
+    said = r"^thread \d+ of block [01] waits at mbarrier full of block [01]: a block can wait at "
+    assert re.match(said + "its own barriers only; .* at PTX line 20", str(refused.value))
+
+
+def test_bytes_are_announced_by_each_thread() -> None:
+    """Three expect 16 each before the copy of one brings 48; the phase waits for all of them."""
+    body = (
+        "setp.lt.u32 %p5, %r1, 3; @%p5 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], 16;"
+    )
+    body += " bar.sync 0; @%p1 mbarrier.arrive.shared.b64 _, [full]; "
+    body += f"@%p2 {LOAD} [tile], [%rd1], 48, [full];" + WAIT
+    wanted = GIVEN.reshape(2, -1).copy()
+    wanted[:, 12:] = 0
+    assert np.array_equal(run(body), wanted)

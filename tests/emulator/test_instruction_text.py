@@ -213,6 +213,13 @@ def test_names_of_inlined_functions(label: str, name: str) -> None:
     assert found is not None and found.function == name
 
 
+def test_an_empty_name_and_one_in_a_namespace() -> None:
+    names = ".section .debug_str\n{\n$L0:\n.b8 0,65\n$L1:\n.b8 95,90,78,49,97,49,98,69,118,0\n}\n"
+    for label, name in (("$L0", ""), ("$L0+1", "A_ZN1a1bEv"), ("$L1", "b")):
+        found = place(f".loc 2 7 5, function_name {label}, inlined_at 1 41 3", FILES + names)
+        assert found is not None and found.function == name
+
+
 @pytest.mark.parametrize(("name", "file"), [
     ("a.cu", "a.cu"), (r"dir/\303\251.cu", "é.cu"), (r"C:\\a.cu", "C:\\a.cu"),
     (r"\351.cu", "é.cu"),

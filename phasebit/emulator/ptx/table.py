@@ -164,8 +164,8 @@ class Entry:
     kind: Kind
     section: str
     family: str
-    traits: Traits = PLAIN
-    whole: bool = False
+    traits: Traits
+    whole: bool
     """Of a blocking instruction: whether it begins a block, so that its warp can come together
     there (:meth:`phasebit.emulator.machine.scheduler.Machine.gather`)."""
 
@@ -372,21 +372,11 @@ def select(instruction: Instruction) -> Selected:
     """The table's entry for an instruction; raises :class:`PtxError` when there is none."""
     types = tuple(m for m in instruction.modifiers if m in SIZE)
     words = [m for m in instruction.modifiers if m not in SIZE]
-    best: Entry | None = None
-    for entry in TABLE.get(instruction.mnemonic, ()):
-        if not set(entry.needs) <= set(words):
-            continue
-        rest = [w for w in words if w not in entry.needs]
-        if not all(_accepted(w, entry) for w in rest):
-            continue
-        if not _types_match(types, entry) or not _count_fits(instruction, entry):
-            continue
-        if not entry.required <= {entry.options[w][0] for w in rest if w in entry.options}:
-            continue
-        if best is None or len(entry.needs) > len(best.needs):
-            best = entry
-    if best is None:
+    found = TABLE.get(instruction.mnemonic, ())
+    fit = [entry for entry in found if _fits(entry, instruction, types, words)]
+    if not fit:
         raise unknown(instruction)
+    best = max(fit, key=lambda entry: len(entry.needs))  # the first with most words
     options = dict(best.options[w] for w in words if w in best.options and w not in best.needs)
     rest = [w for w in words if w not in best.needs]
     for word in rest:
@@ -397,6 +387,18 @@ def select(instruction: Instruction) -> Selected:
         elif word in SPACES and "space" in best.parameters:
             options["space"] = SPACES[word]
     return Selected(best, types, options)
+
+
+def _fits(entry: Entry, instruction: Instruction, types: tuple[str, ...], words: list[str]) -> bool:
+    """Whether an instruction with these types and other modifiers may be that of an entry."""
+    rest = [w for w in words if w not in entry.needs]
+    return (
+        set(entry.needs) <= set(words)
+        and all(_accepted(w, entry) for w in rest)
+        and _types_match(types, entry)
+        and _count_fits(instruction, entry)
+        and entry.required <= {entry.options[w][0] for w in rest if w in entry.options}
+    )
 
 
 def _accepted(word: str, entry: Entry) -> bool:
