@@ -310,6 +310,25 @@ def test_rows_are_taken_in_the_order_in_which_they_are_named() -> None:
     assert inside.inside is None and inside.kept() is None
 
 
+@pytest.mark.parametrize("at", [(1, 2, 0), (4, 0, 1), (-2, 1, 0), (0, 3, 0), (0, 1, -1)])
+def test_interleaved_channels_are_taken_slice_by_slice(at: tuple[int, int, int]) -> None:
+    """5.5.6: pixels of 16 bytes; the last dimension but one counts slices, of which a box has one.
+
+    Six pixels, three slices, two images.
+    """
+    there = memory()
+    d = tensor(there, dims=(6, 3, 2), strides=(96, 288), box=(4, 2, 2), element_strides=(1, 1, 1),
+               interleave="16B", mode="tile")  # fmt: skip
+    expected = np.zeros((2, 4, 16), np.uint8)
+    for n in range(2):
+        for w in range(4):
+            x, s, image = at[0] + w, at[1], at[2] + n
+            if 0 <= x < 6 and 0 <= s < 3 and 0 <= image < 2:
+                place = 512 + 16 * x + 96 * s + 288 * image
+                expected[n, w] = np.arange(place, place + 16) % 251
+    assert np.array_equal(tile(there, d.plain(), at, False).read(), expected.ravel())
+
+
 def test_what_a_load_of_tf32_rounds() -> None:
     """To 10 bits, ties to even; its NaNs are one."""
     bits = np.array([0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0xFF800000, 0x7F800001,
