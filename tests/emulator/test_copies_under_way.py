@@ -14,6 +14,7 @@ import pytest
 from phasebit.emulator.checker.footprint import Footprint
 from phasebit.emulator.checker.global_proxies import Fences
 from phasebit.emulator.checker.proxies import MANY, Engine
+from phasebit.emulator.checker.wgmma_checks import Reads, WarpGroupChecks
 from phasebit.emulator.findings import Place, Sentence, Threads, say
 from tests.emulator.test_shared_shadow import shadow
 
@@ -194,3 +195,35 @@ def test_the_last_thread_that_there_is_room_for_counts_for_itself_alone() -> Non
     assert len(made.times) == 24 + 36
     assert not made.since(group(s, 8), 50, -1) and made.since(group(s, 35), 50, -1)
     assert made.since(group(s, 8), 50, 24 + 35)
+
+
+def test_each_multiplication_that_may_still_read_is_asked() -> None:
+    """Elsewhere; over, as both threads know; nothing in common; over for one of the two."""
+    made, s, said = engine()
+    checks = WarpGroupChecks.__new__(WarpGroupChecks)
+    checks.findings, checks.races = said, made.races  # type: ignore[assignment]
+    over, half = s.warp_groups, s.overwrites
+    s.clock[4:8, over] = 30
+    s.clock[[4, 7], half] = 29, 30
+
+    def reads(access: int, started: int, *words: int) -> Reads:
+        one = Reads(np.array(words), access, np.array([5, 6]))
+        one.started = started
+        return one
+
+    checks.reads = {s.batch: {
+        (over, 0): reads(1, 31, 2248, 2249), (over, 1): reads(2, 30, 2148, 2149),
+        (over, 2): reads(3, 31, 2140, 2160), (half, 3): reads(4, 30, 2149),
+        (half, 4): reads(5, 30, 2148, 2149), (over, 5): reads(6, 31, 2149),
+    }}  # fmt: skip
+    g: Any = SimpleNamespace(batch=s.batch, lanes=np.array(GROUP), n=2)
+    both = Footprint.plain(np.array([[48, 49]]))
+    checks.against_readers(s, g, both, 2100, 9)
+    assert names(said) == [
+        ("thread 0 of block 1 writes word 100", "5"), ("thread 3 of block 1 writes word 101", "6"),
+    ]  # fmt: skip
+    assert "a multiplication of threads 1-2 of block 1 may still read it" in said[0]
+    said.clear()
+    checks.reads = {}
+    checks.against_readers(s, g, both, 2100, 9)
+    assert said == []
