@@ -276,7 +276,7 @@ def test_kernels_of_a_program_that_is_gone_have_some_time_unless_it_was_killed(
         assert not one.tick() and one.watch.left == 102.0 and one.timers == [(0.1, 0.1)]
         assert not one.tick(grace - 0.1) and not one.device.left
         assert one.watch.left == 102.0 and one.timers == [(0.1, 0.1)]  # the first time counts
-    assert one.tick(0.1 if grace else 0.0) and one.device.left and one.watch.armed
+    assert one.tick(0.2 if grace else 0.0) and one.device.left and one.watch.armed
     assert not one.tick(0.1)  # once
 
 
