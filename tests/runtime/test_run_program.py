@@ -440,3 +440,16 @@ def test_a_program_has_half_of_the_machine_s_memory_and_16_gib_at_most(
     known = {"SC_PHYS_PAGES": pages, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(module.os, "sysconf", known.__getitem__)
     assert module.half_of_memory() == half
+
+
+def test_nothing_stays_open_where_the_program_cannot_be_started(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object) -> None:
+        raise OSError(errno.ENOEXEC, "cannot be started")
+
+    monkeypatch.setattr(module, "_start", start)
+    with pytest.raises(OSError, match="cannot be started"):
+        run_program([script("exit 0")], FakeBackend(), reporter=Ear())
+    files = [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    assert not [each for each in files if "memfd:words" in os.readlink(each)]
