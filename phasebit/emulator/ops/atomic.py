@@ -45,7 +45,7 @@ VECTOR = Traits(words=True, check=check_vector)
 
 def _update(
     g: Group, address: Value, b: Value, space: str, kind: str, sem: str, scope: str, step: Step,
-    c: Value = None, running: np.ufunc | None = None, result: bool = True,
+    c: Value = None, running: np.ufunc | None = None,
 ) -> Value:  # fmt: skip
     """Replace the number at each address by ``step(old, b, c)``; the old numbers.
 
