@@ -174,7 +174,9 @@ def run_program(
     memory = device_memory(memory_bytes or half_of_memory())
     device = Device(backend, memory, capability, reporter, Path(words[0]), devices)
     ours, theirs = socket.socketpair()
-    spoken = os.memfd_create("words") if reporter.apart else STANDARD_ERROR
+    heard = os.fdopen(os.memfd_create("words"), encoding="utf-8", errors="replace") \
+        if reporter.apart else None  # fmt: skip
+    spoken = heard.fileno() if heard else STANDARD_ERROR
     status: int | None = None
     try:
         with _Watch(limit) as watch:
@@ -185,6 +187,10 @@ def run_program(
                 status = watch.wait(child)
             finally:
                 _end(child)
+    except BaseException:
+        if heard:
+            heard.close()
+        raise
     finally:
         ours.close()
         theirs.close()
@@ -195,8 +201,8 @@ def run_program(
             "the program ended without waiting for its kernels: what they had not done "
             f"{GRACE:g} s later is not checked; end it with cudaDeviceSynchronize()"
         )
-    if reporter.apart:
-        with open(spoken, encoding="utf-8", errors="replace") as file:
+    if heard:
+        with heard as file:
             file.seek(0)
             for line in map(str.rstrip, file):
                 if line.startswith(NOTE):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import phasebit as pb
+from phasebit.emulator import observing
 from phasebit.emulator.errors import Fault
 from phasebit.launching.launch import Module
 
@@ -221,3 +222,18 @@ def test_a_prefetch_changes_nothing() -> None:
     data = tensor()
     body = "@%p2 cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd1, {4, 0}];"
     assert np.array_equal(run(body, pb.TensorMap(data, (8, 4)))[0], np.arange(1, 33))
+
+
+def test_who_reads_a_map_is_told() -> None:
+    """Once for each copy, with the place of the map, which is the kernel's parameter."""
+    told: list[int] = []
+
+    class Maps:
+        def reads_map(self, g: Any, where: int, access: int) -> None:
+            told.append(where)
+
+    body = EXPECT.format(128) + f"@%p2 {TAKE} {AT}; "
+    body += "@%p2 cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd1, {4, 0}]; " + WAIT
+    with observing(Maps()):
+        run(body, pb.TensorMap(tensor(), (8, 4)))
+    assert len(told) == 2 and told[0] == told[1]

@@ -276,7 +276,7 @@ def test_kernels_of_a_program_that_is_gone_have_some_time_unless_it_was_killed(
         assert not one.tick() and one.watch.left == 102.0 and one.timers == [(0.1, 0.1)]
         assert not one.tick(grace - 0.1) and not one.device.left
         assert one.watch.left == 102.0 and one.timers == [(0.1, 0.1)]  # the first time counts
-    assert one.tick(0.1 if grace else 0.0) and one.device.left and one.watch.armed
+    assert one.tick(0.2 if grace else 0.0) and one.device.left and one.watch.armed
     assert not one.tick(0.1)  # once
 
 
@@ -440,3 +440,16 @@ def test_a_program_has_half_of_the_machine_s_memory_and_16_gib_at_most(
     known = {"SC_PHYS_PAGES": pages, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(module.os, "sysconf", known.__getitem__)
     assert module.half_of_memory() == half
+
+
+def test_nothing_stays_open_where_the_program_cannot_be_started(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object) -> None:
+        raise OSError(errno.ENOEXEC, "cannot be started")
+
+    monkeypatch.setattr(module, "_start", start)
+    with pytest.raises(OSError, match="cannot be started"):
+        run_program([script("exit 0")], FakeBackend(), reporter=Ear())
+    files = [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    assert not [each for each in files if "memfd:words" in os.readlink(each)]

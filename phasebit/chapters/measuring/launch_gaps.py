@@ -347,7 +347,8 @@ def record() -> dict[str, Any]:
             "what is behind a block's wait; blocks that stand: the share of the next launch's that "
             "have begun by then",
             "parameters": "a structure of 4000 bytes, of which the kernel reads one number, a zero",
-            "check": "all of y, poisoned before, of each way and kind before timing",
+            "check": "all of y, poisoned before, of each way and kind before timing, in a turn "
+            "that does not count",
             "inputs": "normal random numbers, drawn anew in each process",
             **{f"expected of {kind}": words for kind, words in EXPECTED.items()},
         },

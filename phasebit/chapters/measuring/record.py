@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.measuring import measuring_controls
+from phasebit.chapters.measuring import launch_gaps, measuring_controls
 from phasebit.chapters.measuring.sensors import SETTLE, Sensors
 from phasebit.instruments import programs
 
 NAME = "measuring"
-FURTHER = (measuring_controls.NAME,)
+FURTHER = (measuring_controls.NAME, launch_gaps.NAME)
 """Records that are saved beside this one."""
 
 _CLOCKS, _CACHES, _ROOFLINE = 5, 3, 3  # processes of each program
@@ -36,6 +36,7 @@ def record() -> dict[str, Any]:
     """
     facts, cublas = measure.facts(), measure.find_cublas()
     measure.save(measuring_controls.record())
+    measure.save(launch_gaps.record())
     names = ("clocks", "caches", "roofline", "zeros", "empty", "ceilings")
     ready = {name: programs.kernel(f"measuring/{name}") for name in names}
     ways: Lists = {}

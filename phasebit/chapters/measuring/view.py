@@ -6,7 +6,7 @@ import statistics
 from typing import Any
 
 from phasebit import measure
-from phasebit.chapters.measuring import measuring_controls
+from phasebit.chapters.measuring import launch_gaps, measuring_controls
 from phasebit.timeline import Span, Timeline
 
 KINDS = {
@@ -16,6 +16,9 @@ KINDS = {
 }
 
 _FROM_TO = measuring_controls.STAMPED[:2]
+
+ADDS, WORK, PRODUCT = "a launch adds, µs", "last end to next work, ns", "first work to last end, ns"
+"""Of :mod:`launch_gaps`: what the table shows of each way and kind."""
 
 MEMORY_TBS = 4.8
 """TB/s of an H200's memory. Source: NVIDIA, H200 Tensor Core GPU, data sheet."""
@@ -108,6 +111,33 @@ def graph_table(controls: dict[str, Any]) -> measure.Table:
         tuple(rows),
         measure.source(controls),
     )  # fmt: skip
+
+
+def early_table(gaps: dict[str, Any]) -> measure.Table:
+    """What a graph saves of the gap between two launches, where the next comes early and not.
+
+    ``gaps``: the record of :mod:`launch_gaps`. Its last kind shows how it asks, and is left out.
+    """
+    launches = gaps["launches"]
+
+    def medians(kind: str, what: str) -> list[float]:
+        return [statistics.median(launches[f"{way}, {kind}: {what}"]) for way in launch_gaps.WAYS]
+
+    rows = []
+    for kind in launch_gaps.KINDS[:4]:
+        stream, graph = (ns / 1e3 for ns in medians(kind, WORK))
+        own = [ns / 1e3 for ns in medians(kind, PRODUCT)]
+        numbers = (stream, graph, stream - graph, *own, *medians(kind, ADDS))
+        rows.append((kind, *(f"{us:.2f}" for us in numbers)))
+    graph_gaps = launches[f"graph, {launch_gaps.KINDS[0]}: {WORK}"]
+    slow = sum(ns > 1000 for ns in graph_gaps)
+    return measure.Table(
+        ("", "gap, stream", "graph", "saved", "product, stream", "graph", "adds, stream", "graph"),
+        tuple(rows),
+        "µs, medians; gap: last end to next work; product: first work to last end; adds: what a "
+        f"launch adds. One after another {slow} of the graph's {len(graph_gaps)} gaps are longer "
+        f"than 1 µs. {measure.source(gaps)}",
+    )
 
 
 def sustained_table(controls: dict[str, Any]) -> measure.Table:

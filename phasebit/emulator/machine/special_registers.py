@@ -65,7 +65,7 @@ def _compute(batch: Batch, name: str) -> Value:
     threads = batch.threads
     linear = np.arange(threads)
     base, _, axis = name.partition(".")
-    where = "xyz".find(axis) if axis else -1
+    where = "xyz".find(axis)
     count = batch.count
     block, grid, cluster = machine.block, machine.grid, machine.cluster
     if base == "tid":

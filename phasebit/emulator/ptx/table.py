@@ -172,7 +172,7 @@ class Entry:
     @property
     def updates(self) -> bool:
         """Whether the result is read, too; it is then also the function's first operand."""
-        return self.results[:1] != () and self.results[0].startswith("+")
+        return any(word.startswith("+") for word in self.results)
 
     @property
     def name(self) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from statistics import median
 
 from phasebit import measure
-from phasebit.chapters.measuring import measuring_controls, view
+from phasebit.chapters.measuring import launch_gaps, measuring_controls, view
 
 CONTROLS = measure.read(measuring_controls.NAME)
+GAPS = measure.read(launch_gaps.NAME)
 
 
 def test_measuring() -> None:
@@ -80,6 +81,41 @@ def test_only_the_gap_is_shorter_in_a_graph() -> None:
     for times in (adds, stamped, gap):
         spared = [each - times[3] for each in times[:3]]
         assert min(spared) > 0.85 and max(spared) < 1.15, "a microsecond"
+
+
+def test_most_of_what_a_graph_leaves_out_an_early_launch_does_without() -> None:
+    middle = launch_gaps.middles(GAPS["launches"])
+    saved = launch_gaps.saved(middle)
+    after, late, early, many, deep = launch_gaps.KINDS
+
+    def each(kind: str, what: str) -> tuple[float, float]:
+        stream, graph = (middle[f"{way}, {kind}: {what}"] for way in launch_gaps.WAYS)
+        return stream, graph
+
+    assert "as long in the stream as in the graph" in launch_gaps.EXPECTED[early], "guessed none"
+    for kind in (early, deep):
+        assert each(kind, "blocks that stand at the last end, %") == (100, 100)
+        assert 240 <= saved[f"{kind}: {view.WORK}"] <= 260, "a quarter of a microsecond"
+        for i, own in enumerate(each(kind, view.PRODUCT)):
+            assert own > 1.25 * each(after, view.PRODUCT)[i], "slower beside blocks that wait"
+            assert own > 1.25 * each(late, view.PRODUCT)[i]
+    for kind in (after, late, many):
+        assert each(kind, "blocks that stand at the last end, %") == (0, 0)
+    whole = saved[f"{after}: {view.WORK}"]
+    assert 0.75 * whole > max(saved[f"{kind}: {view.WORK}"] for kind in (early, late)) > 0, "most"
+    slow = max(GAPS["launches"][f"graph, {after}: {view.WORK}"])
+    fast = min(GAPS["launches"][f"stream, {after}: {view.WORK}"])
+    assert fast - slow > 2 * saved[f"{early}: {view.WORK}"], "also of the graph's longer gaps"
+    stream, graph = each(late, view.ADDS)
+    assert abs(stream / graph - 1) < 0.02, "about as much in both"
+    assert each(many, view.WORK) == each(after, view.WORK), "4000 bytes lengthen neither gap"
+
+
+def test_the_table_of_early_launches() -> None:
+    table = view.early_table(GAPS)
+    assert [row[0] for row in table.rows] == list(launch_gaps.KINDS[:4])
+    assert table.rows[0][1:] == ("1.86", "0.70", "1.15", "5.22", "5.22", "7.09", "5.96")
+    assert table.rows[2][1:6] == ("0.67", "0.42", "0.26", "6.96", "6.80")
 
 
 def test_at_equal_terms_the_ceiling_is_where_it_was() -> None:
