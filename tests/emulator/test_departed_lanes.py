@@ -157,3 +157,26 @@ def test_9_7_13_3_a_wait_at_the_cluster_barrier_without_an_arrival(schedule: str
     out = np.zeros(64, np.uint32)
     (finding,) = run(text, out, threads=32, blocks=2, cluster=2, schedule=schedule).findings
     assert "waits at the cluster barrier without having arrived" in finding.message
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize(("told", "ordered"), [
+    ("", False), ("bar.sync 0;", True), ("fence.acq_rel.gpu;", False),
+    ("bar.arrive 0, 64;", True),
+])  # fmt: skip
+def test_leaving_the_kernel_orders_nothing(
+    told: str, ordered: bool, blocks: int, schedule: str
+) -> None:
+    """The second warp stores and leaves; the first one meets at a barrier, and loads."""
+    behind = "bar.sync 0, 64;" if "arrive" in told else "bar.sync 0;"
+    body = (
+        "setp.lt.u32 %p1, %r1, 32; @%p1 bra ON; setp.eq.u32 %p3, %r1, 40; @%p3 st.shared.u32 "
+        f"[word], %r1; {told} ret; ON: {behind} ld.shared.u32 %r5, [word];"
+    )
+    out = np.zeros(64, np.uint32)
+    text = KERNEL.replace("BODY", body).replace("st.global.u32 [%rd1], %r2;", "")
+    found = run(text, out, threads=64, blocks=blocks, schedule=schedule).findings
+    mine = [one for one in found if one.rule in ("race", "uninitialised-read")]
+    assert bool(mine) != ordered, found
+    assert ordered or all("of block" in one.message for one in mine)

@@ -510,3 +510,11 @@ def test_half_a_quarter_that_threads_have_stored_is_not_the_whole() -> None:
     found, places = run(PRODUCT, {"a there": HALVES + WHOLE}, "late", 0)
     assert found and all("nobody has written all of it" in m for m in found)
     assert f"PTX line {places['a there']}" in found[0]
+
+
+def test_what_a_copy_reads_while_threads_store_it_is_named() -> None:
+    found, places = run(RELAY, {"barrier": ""}, "late", 0)
+    (said,) = [m for m in found if "reads argument 0" in m and "nothing orders the two" in m]
+    assert said.startswith("thread 0 of block 0 reads argument 0[4 bytes in]: `@%p1 cp.async.bulk.")
+    assert "; thread 1 of block 0 wrote it, and nothing orders the two: " in said
+    assert said.endswith(f" at PTX line {places['made']}")

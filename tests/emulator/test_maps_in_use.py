@@ -246,3 +246,17 @@ def test_a_map_has_128_bytes(offset: int, of_it: bool) -> None:
     )
     rules = {each.rule for each in Module("\n".join(text))["k"].launch(1, 1, args).findings}
     assert rules == ({"missing-tensormap-fence"} if of_it else set())
+
+
+@pytest.mark.parametrize(("offset", "met"), [(0, True), (124, True), (128, False), (-4, False)])
+def test_a_change_touches_the_whole_map_and_nothing_else(offset: int, met: bool) -> None:
+    """Thread 37 stores to a word while thread 5 changes the map: a race, where it is of the map."""
+    who = "mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 37; setp.eq.u32 %p2, %r1, 5; "
+    store = f"add.u64 %rd1, %rd1, 128; mov.u32 %r2, 7; @%p1 st.global.u32 [%rd1+{offset}], %r2;"
+    text = [*SM_90A.splitlines(), *HEAD, who + store, "@%p2 " + REPLACE, "ret; }"]
+    x = np.zeros(64, np.float32)
+    image = np.frombuffer(pb.TensorMap(x, (64,)).at(1 << 40).encode(), np.uint8)
+    args = [np.concatenate([image, image, image]), x, np.zeros(4, np.uint32)]
+    found = Module("\n".join(text))["k"].launch(1, 64, args).findings
+    assert [each.kind for each in found] == ["race"] * met
+    assert not met or f"argument 0[{128 + offset} bytes in]" in found[0].message

@@ -351,3 +351,16 @@ def test_words_far_apart_that_one_register_reaches_are_each_looked_at() -> None:
         found.message
     )
     assert "; thread 37 of block 0 read it" in found.message
+
+
+@pytest.mark.parametrize(("fences", "ordered"), [
+    ("@%p1 fence.acq_rel.gpu; @%p5 fence.acq_rel.gpu;", True),
+    ("@%p5 fence.acq_rel.gpu; @%p1 fence.acq_rel.gpu;", True), ("@%p1 fence.acq_rel.gpu;", False),
+])  # fmt: skip
+def test_of_two_that_have_looked_each_counts_on_its_own_fence(fences: str, ordered: bool) -> None:
+    """Threads 0 and 37 look at once; thread 37 goes on."""
+    tell = f"@%p1 st.global.u32 [%d1], %r3; {FENCE} @%p1 {FLAG}"
+    look = ("mov.u32 %r7, 1; or.pred %p6, %p1, %p5; A: @%p6 ld.relaxed.gpu.global.u32 %r7, "
+            "[%d1+128]; setp.eq.u32 %p3, %r7, 0; @%p3 bra A; ")  # fmt: skip
+    found = looked(tell, f"{look} {fences} @%p5 ld.global.u32 %r5, [%d1];")
+    assert bool(found) != ordered, found

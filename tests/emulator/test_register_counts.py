@@ -71,3 +71,13 @@ def test_more_registers_than_a_block_has(asked: list[tuple[str, int]], says: str
     counts._starved(batch)
     assert len(said.messages) == bool(says)
     assert not says or says in said.messages[0]
+
+
+def test_one_warp_group_may_have_all_256() -> None:
+    said: Any = Said()
+    counts = RegisterCounts(None, said)  # type: ignore[arg-type]
+    batch: Any = Blocks(7)
+    batch.threads = 128
+    counts.agreed[batch, 0, 0] = [("inc", 256, say("there"))]
+    counts._starved(batch)
+    assert said.messages == []

@@ -14,6 +14,8 @@ from phasebit.chapters.every_shape import (
     cold,
     early_controls,
     few_rows,
+    floor_of_reads,
+    grouped,
     last_wave,
     narrower,
     open_kernels,
@@ -29,7 +31,7 @@ from phasebit.instruments import beside_torch
 from phasebit.instruments.rivals import FOLDER
 
 NAME = "every_shape"
-_CONTROLS = (early_controls, cold, last_wave, processes)
+_CONTROLS = (early_controls, cold, last_wave, floor_of_reads, grouped, processes)
 FURTHER = (
     open_kernels.NAME, row_ends.NAME, narrower.NAME, few_rows.NAME,
     *(each.NAME for each in _CONTROLS),
