@@ -59,6 +59,15 @@ HEARS = "A: ld.{}.shared.u32 %r13, [flag]; setp.eq.u32 %p7, %r13, 0; @%p7 bra A;
 TELLS_ALL = "@%p4 st.{}.global.u32 [%rd1], 1;"
 HEARS_ALL = "A: ld.{}.global.u32 %r13, [%rd1]; setp.eq.u32 %p7, %r13, 0; @%p7 bra A;"
 RELEASE, ACQUIRE = ARRIVAL.format("release.cluster"), WAIT.format("acquire.cluster")
+NEAR, NEAR_WAIT = ARRIVAL.format("release.cta"), WAIT.format("acquire.cta")
+ONE_TELLS = "@%p1 st.relaxed.cluster.shared::cluster.u32 [%r12], 1;"
+WAIT_ONE = "@%p1 mbarrier.arrive.release.cta.shared::cta.b64 %rd3, [full], 63; " + ACQUIRE
+TOLD_ON = (  # thread 37 looks, and tells its block
+    "@%p4 bra A; bra B; " + HEARS.format("acquire.cluster") + "st.release.cta.global.u32 [%rd1+4], "
+    "1; B: ld.acquire.cta.global.u32 %r13, [%rd1+4]; setp.eq.u32 %p7, %r13, 0; @%p7 bra B; "
+)
+THERE = "mov.u32 %r15, 2; mapa.shared::cluster.u32 %r16, %r11, %r15; "
+"""The flag of the block that tells."""
 
 
 def found(
@@ -127,6 +136,27 @@ ORDERED = [
     (PUT + TELLS_ALL.format("release.cluster"), HEARS_ALL.format("acquire.cluster") + LOAD),
     (PUT + "fence.acq_rel.cluster;" + ARRIVAL.format("release.cta"), ACQUIRE + LOAD),
     (SEND + RELEASE, ACQUIRE + LOAD),
+    (PUT + TELLS.format("release.cluster"),
+     HEARS.format("acquire.cta") + "fence.acq_rel.cluster;" + LOAD),
+    (PUT + TELLS.format("release.cluster"),
+     HEARS.format("relaxed.cluster") + "fence.acq_rel.cta; fence.acq_rel.cluster;" + LOAD),
+    (PUT + TELLS.format("release.cluster"),
+     HEARS.format("relaxed.cluster") + "fence.acq_rel.cta; bar.sync 0;" + LOAD),
+    (PUT + "fence.acq_rel.cluster; bar.sync 0; fence.acq_rel.cta;" + ONE_TELLS,
+     HEARS.format("acquire.cluster") + LOAD),
+    (PUT + "fence.acq_rel.cluster; bar.sync 0; fence.acq_rel.cta; @%p1 " + NEAR,
+     WAIT_ONE + LOAD),
+    (PUT + TELLS.format("release.cluster"), TOLD_ON + "ld.shared.u32 %r10, [tile+148];"),
+    (PUT + "fence.acq_rel.cta; " + TELLS.format("release.cluster"),
+     HEARS.format("acquire.cluster") + "fence.acq_rel.cta;" + LOAD),
+    # within a block it is enough: thread 0 writes, its own block reads
+    ("", "@%p1 st.shared.u32 [tile+148], 5; @%p1 st.release.cta.shared.u32 [flag], 1; "
+     + HEARS.format("acquire.cta") + "ld.shared.u32 %r10, [tile+148];"),
+    ("", "@%p1 st.shared.u32 [tile+148], 5; fence.acq_rel.cta; @%p1 st.relaxed.cta.shared.u32 "
+     "[flag], 1; " + HEARS.format("relaxed.cta") + "fence.acq_rel.cta; ld.shared.u32 %r10, "
+     "[tile+148];"),
+    ("", "@%p1 st.shared.u32 [tile+148], 5; @%p1 st.release.cluster.shared.u32 [flag], 1; "
+     + HEARS.format("acquire.cta") + "ld.shared.u32 %r10, [tile+148];"),
 ]  # fmt: skip
 ANNOUNCED = f"@%p5 bra ON; @%p3 bra MORE; bra ON; MORE: {EXPECT} ON: {MEET}"
 
@@ -137,7 +167,6 @@ def test_what_orders_blocks_of_a_cluster(tell: str, hear: str, cluster: int) -> 
     assert found(tell, hear, cluster, begin=ANNOUNCED if SEND in tell else MEET) == []
 
 
-NEAR, NEAR_WAIT = ARRIVAL.format("release.cta"), WAIT.format("acquire.cta")
 RELAXED = ARRIVAL.format("relaxed.cluster")
 WRONG = [
     (PUT, LOAD, untold()), (PUT, STORE, race(STORE, "writes", PUT, "wrote")),
@@ -153,6 +182,26 @@ WRONG = [
      narrow(TELLS.format("release.cta")[:-1])),
     (PUT + TELLS_ALL.format("release.cta"), HEARS_ALL.format("acquire.gpu") + LOAD,
      narrow(TELLS_ALL.format("release.cta")[:-1])),
+    (PUT + TELLS.format("release.cluster"), HEARS.format("acquire.cta") + LOAD,
+     narrow("ld.acquire.cta.shared.u32 %r13, [flag]")),
+    (PUT + TELLS.format("release.cluster"),
+     HEARS.replace("ld.{}.shared.u32 %r13, [flag]",
+                   "atom.acquire.cta.shared.add.u32 %r13, [flag], 0") + LOAD,
+     narrow("atom.acquire.cta.shared.add.u32 %r13, [flag], 0")),
+    (PUT + "@%p4 st.release.cluster.shared.u32 [flag], 1;",
+     THERE + HEARS.format("acquire.cta").replace("shared.u32", "shared::cluster.u32").replace(
+         "[flag]", "[%r16]") + LOAD, narrow("ld.acquire.cta.shared::cluster.u32 %r13, [%r16]")),
+    (PUT + TELLS_ALL.format("release.gpu"), HEARS_ALL.format("acquire.cta") + LOAD,
+     narrow("ld.acquire.cta.global.u32 %r13, [%rd1]")),
+    (PUT + TELLS.format("release.cluster"), HEARS.format("relaxed.cta") + "bar.sync 0;" + LOAD,
+     narrow("ld.relaxed.cta.shared.u32 %r13, [flag]")),
+    (PUT + TELLS.format("release.cluster"),
+     HEARS.format("relaxed.cluster") + "fence.acq_rel.cta;" + LOAD, narrow("fence.acq_rel.cta")),
+    (PUT + "fence.acq_rel.cta;" + TELLS.format("relaxed.cluster"),
+     HEARS.format("acquire.cluster") + LOAD, narrow("fence.acq_rel.cta")),
+    (PUT + "fence.acq_rel.cta; bar.sync 0;" + ONE_TELLS,
+     HEARS.format("acquire.cluster") + LOAD, narrow("fence.acq_rel.cta")),
+    (PUT + "fence.acq_rel.cta;" + NEAR, ACQUIRE + LOAD, narrow(NEAR[:-1])),
     (PUT + TELLS.format("relaxed.cluster"), HEARS.format("acquire.cluster") + LOAD, untold()),
     (PUT + TELLS.format("release.cluster"), HEARS.format("relaxed.cluster") + LOAD, untold()),
     (SEND, LOAD, ("missing-mbarrier-wait",

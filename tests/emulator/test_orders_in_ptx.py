@@ -138,6 +138,36 @@ def test_8_5_a_scope_reaches_so_far(tell: str, scope: str, blocks: int, ordered:
     assert rules(tell, HEAR, scope=scope, blocks=blocks) == ([] if ordered else ["race"])
 
 
+SHORT = {  # what a reader with ``.cta`` scope, and one behind it, may count on of another block
+    **{hear.replace("{s}", "cta"): False for hear, acquires in HEARS.items()
+       if acquires and "membar" not in hear},
+    SPIN.format("ld.relaxed.gpu.{x}.u32 %r7, [FLAG];", "fence.acq_rel.cta;"): False,
+    SPIN.format("ld.acquire.cta.{x}.u32 %r7, [FLAG];", "fence.acq_rel.gpu;"): True,
+    SPIN.format("ld.relaxed.gpu.{x}.u32 %r7, [FLAG];", "fence.acq_rel.cta; membar.gl;"): True,
+    SPIN.format("ld.acquire.cluster.{x}.u32 %r7, [FLAG];", ""): False,
+    SPIN.format("ld.acquire.cluster.{x}.u32 %r7, [FLAG];",
+                "ld.acquire.gpu.{x}.u32 %r7, [FLAG];"): True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize("hear", SHORT)
+def test_8_5_the_scope_of_who_hears_reaches_so_far(hear: str, blocks: int) -> None:
+    assert rules(TELL, hear, blocks=blocks) == ([] if SHORT[hear] or blocks == 1 else ["race"])
+
+
+@pytest.mark.parametrize("fence", ["", "membar.cta;"])
+@pytest.mark.parametrize("hear", ["acquire.cta", "acquire.cluster", "acquire.gpu", "relaxed.cta",
+                                  "relaxed.cluster", "relaxed.gpu", "volatile"])  # fmt: skip
+def test_8_5_what_a_block_counts_on_after_its_barrier_has_the_readers_scope(
+    hear: str, fence: str
+) -> None:
+    look = SEEN.replace("relaxed.gpu", hear) + fence
+    tell = f"@%p1 st.global.u32 [%d1], %r3; {FENCE} @%p1 {FLAG}"
+    found = looked(tell, f"mov.u32 %r7, 1; {look} bar.sync 0; @%p5 ld.global.u32 %r5, [%d1];")
+    assert bool(found) == (".c" in hear), found
+
+
 @pytest.mark.parametrize(("one", "two", "found"), [
     ("st.relaxed.gpu.SPACE.u32 [DATA], %r3;", "ld.relaxed.gpu.SPACE.u32 %r5, [DATA];", []),
     ("st.volatile.SPACE.u32 [DATA], %r3;", "atom.SPACE.add.u32 %r5, [DATA], 1;", []),
@@ -287,7 +317,17 @@ def test_one_thread_looks_and_a_barrier_lets_others_go_on(relay: str, reader: in
                and "; thread 0 of block 0 wrote it" in one for one in found)  # fmt: skip
 
 
+DELAY = (  # the first warp comes late
+    "setp.ge.u32 %p6, %r1, 32; mov.u32 %r6, 0; @%p6 bra ON; D: add.u32 %r6, %r6, 1; "
+    "setp.lt.u32 %p6, %r6, 60; @%p6 bra D; ON: "
+)
+
+
 @pytest.mark.parametrize(("before", "behind", "ordered"), [
+    ("bar.sync 0; @%p5 " + FENCE + DELAY, "", False),
+    ("bar.sync 0; @%p5 " + FENCE + DELAY + "bar.sync 0;", "", True),
+    (FENCE + "bar.sync 0; @%p5 " + FENCE + DELAY, "", True),
+    (FENCE + "bar.sync 0; " + ("@%p5 " + FENCE) * 20 + DELAY, "", True),
     (FENCE + "bar.sync 0;", "", True), ("bar.sync 0;" + FENCE, "", True),
     ("bar.sync 0;", "", False),
     (FENCE, "", False), (FENCE + "bar.sync 0;", "@%p5 st.global.u32 [%d1+4], %r3;", True),

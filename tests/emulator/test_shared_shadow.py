@@ -299,4 +299,17 @@ def test_rows_without_a_gap_are_a_slice() -> None:
 def test_what_a_thread_knew_when_it_fenced() -> None:
     fenced = shared_shadow.Fenced(np.ones((3, 5), np.int32))
     assert fenced.rows.shape == (3, 5) and not fenced.rows.any()
-    assert fenced.time.tolist() == [0, 0, 0]
+    assert fenced.times.shape == (shared_shadow.LATEST, 3) and not fenced.times.any()
+
+
+def test_of_a_threads_fences_the_latest_counts_that_is_known() -> None:
+    fenced = shared_shadow.Fenced(np.zeros((3, 5), np.int32))
+    both = np.array([0, 2])
+    for now in (4, 7, 9):
+        fenced.note(both, np.full((2, 5), now, np.int32), now)
+    assert fenced.rows[:, 0].tolist() == [9, 0, 9]
+    for known, until in ((3, 0), (4, 4), (8, 7), (12, 9)):
+        assert fenced.until(np.arange(3), np.full(3, known)).tolist() == [until, 0, until]
+    for now in range(10, 10 + shared_shadow.LATEST):
+        fenced.note(both[:1], np.zeros((1, 5), np.int32), now)
+    assert fenced.until(np.arange(3), np.full(3, 8)).tolist() == [8, 0, 7]  # 7 is forgotten

@@ -136,9 +136,9 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
             return known, None
         s = self.races.shadows[batch]
         home = known.copy()
-        fenced = s.fenced.get("near")
+        fenced = self.races.order.messages.said(s, lanes, False, "cluster")
         wide = slice(s.wide, s.proxy)
-        home[wide] = 0 if fenced is None else fenced.rows[lanes, wide].max(axis=0)
+        home[wide] = 0 if fenced is None else fenced[wide]
         if scope != "cta":
             return known, home
         s.narrow[slot % self.machine.cluster_size] = self.machine.executing_access()

@@ -10,8 +10,8 @@ fence.
 Two idioms go beyond the letter of the model, hold on every GPU, and stand in many
 correct programs, so they count as order: all threads fence, then ``bar.sync``, then
 one of them sets the flag; and one thread reads the flag, then ``bar.sync`` (or a warp's
-barrier or shuffle) lets the others go on without a fence.  A fence or write of
-``.cta`` scope orders within the block, not between blocks.
+barrier or shuffle) lets the others go on without a fence.  A fence, a read or a write of
+``.cta`` scope orders within the block, not between blocks; a wider fence behind the read does.
 
 Threads are counted by *unit*: the block, or the cluster where there is one.  What a
 unit knows of others is a list of *lessons*: who learnt, when, and the clocks of other
@@ -25,7 +25,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from phasebit.emulator.checker.beside import Beside
-from phasebit.emulator.checker.shared_shadow import Clocks, Fenced, SharedShadow
+from phasebit.emulator.checker.shared_shadow import (
+    LEFT,
+    WAITS,
+    Clocks,
+    Fenced,
+    Heard,
+    SharedShadow,
+)
 from phasebit.emulator.machine.batch import Batch
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.scheduler import Machine
@@ -79,12 +86,12 @@ class Message:
         self.near: Clocks = {}
         """For readers of the same unit."""
         self.home: Clocks = {}
-        """Number of a block of a cluster -> what it said with ``.cta`` scope, to itself."""
+        """Number of a block of a cluster -> what it said with any scope, to itself."""
         self.far: Clocks = {}
         """For readers of others."""
         self.version = 0
-        self.seen: dict[int, Array] = {}
-        """Unit -> the version that each of its threads has read."""
+        self.seen: dict[tuple[int, str], Array] = {}
+        """Unit, and the reads' scope -> the version that each of its threads has read."""
 
 
 class Messages:
@@ -109,7 +116,7 @@ class Messages:
         """
         s = self.shadows[g.batch]
         if sem != "release":
-            self.settle(s, g.lanes)
+            self.settle(s, g.lanes, scope)
             if scope != "cta":
                 s.widen(g.lanes)
             if self.others is not None:
@@ -120,24 +127,45 @@ class Messages:
         rows[np.arange(g.n), s.threads(g.lanes)] = self.machine.now
         if s.wide < s.proxy:
             rows[np.arange(g.n), s.wide + s.threads(g.lanes)] = self.machine.now
-        reaches = ("near",) if scope in NEAR else ("near", "far")
+        reaches = ["near"] if scope in NEAR else ["near", "far"]
+        if s.wide < s.proxy:
+            if scope == "cta":
+                for slot in np.unique(s.batch.slots(g.lanes)).tolist():
+                    rank = slot % self.machine.cluster_size
+                    s.near_fence[rank] = self.machine.executing_access()
+            else:
+                reaches.append("cluster")
         if self.others is not None and scope == "sys":
-            reaches = (*reaches, "wide")
+            reaches.append("wide")
         for reach in reaches:
             if reach not in s.fenced:
                 s.fenced[reach] = Fenced(s.clock)
-            s.fenced[reach].rows[g.lanes] = rows
-            s.fenced[reach].time[g.lanes] = self.machine.now
+            s.fenced[reach].note(g.lanes, rows, self.machine.now)
 
-    def settle(self, s: SharedShadow, lanes: Array) -> None:
-        """What these threads have read counts from now on."""
-        for key, (waiting, near, far) in list(s.unsettled.items()):
-            mine = lanes[waiting[lanes]]
-            if len(mine):
-                self.learn(s, mine, near, far)
-                waiting[mine] = False
-                if not waiting.any():
+    def settle(self, s: SharedShadow, lanes: Array, scope: str = "") -> None:
+        """What these threads have read counts from now on.
+
+        As far as the ``scope`` of their fence reaches; without one, as far as that of the read.
+        """
+        for key, heard in list(s.unsettled.items()):
+            state = heard.waiting[lanes]
+            mine = lanes[state == WAITS if scope in ("", "cta") else state > 0]
+            if not len(mine):
+                continue
+            reach = scope or heard.scope
+            far = reach not in NEAR
+            self.learn(s, mine, heard.home if reach == "cta" else heard.near,
+                       heard.far if far else {})  # fmt: skip
+            less = heard.home is not heard.near
+            if less and reach == "cta":
+                slot = int(mine[0]) // s.batch.threads
+                s.waited_near(slot, self.machine.executing_access() if scope else heard.access)
+            if far or not (heard.far or (less and reach == "cta")):
+                heard.waiting[mine] = 0
+                if not heard.waiting.any():
                     del s.unsettled[key]
+            elif not scope:
+                heard.waiting[mine] = LEFT
 
     # -- writing --------------------------------------------------------------
 
@@ -175,8 +203,9 @@ class Messages:
             said = self.said(s, lanes, releases, reach)
             if said is None:
                 continue
-            if releases and scope == "cta" and s.wide < s.proxy:
-                said = self._said_at_home(s, lanes, message, said)
+            if reach == "near" and s.wide < s.proxy:
+                self._say_at_home(s, lanes, message, said, releases)
+                said = self._said_to_cluster(s, lanes, said, releases, scope)
             add(clocks, unit, said)
             if reach == "far" and unit in self.known:
                 knowledge = self.known[unit]
@@ -184,15 +213,42 @@ class Messages:
                 for lesson in knowledge.known_to(s, said):
                     merge(clocks, lesson.clocks)
 
-    def _said_at_home(self, s: SharedShadow, lanes: Array, message: Message, said: Array) -> Array:
-        """What a write of ``.cta`` scope says to other blocks of the cluster: nothing written."""
+    def _say_at_home(
+        self, s: SharedShadow, lanes: Array, message: Message, said: Array, releases: bool
+    ) -> None:
+        """What each block of a cluster, of all that is ``said``, says to itself."""
+        slots = s.batch.slots(lanes)
+        several = slots[0] != slots[-1]
+        for slot in np.unique(slots).tolist():
+            own = self.said(s, lanes[slots == slot], releases, "near") if several else said
+            if own is not None:
+                add(message.home, s.first // s.batch.threads + slot, own)
+
+    def _said_to_cluster(
+        self, s: SharedShadow, lanes: Array, said: Array, releases: bool, scope: str
+    ) -> Array:
+        """What of that it says to other blocks of the cluster.
+
+        With ``.cta`` scope nothing of what was written; a relaxed one what was fenced with more.
+        """
+        if scope != "cta" if releases else not s.near_fence:
+            return said
+        wide = slice(s.wide, s.proxy)
+        found = said.copy()
+        if not releases:
+            fenced = self.said(s, lanes, False, "cluster")
+            found[wide] = 0 if fenced is None else fenced[wide]
+        else:
+            found[wide] = 0
+        if (found[wide] >= said[wide]).all():
+            return said
         for slot in np.unique(s.batch.slots(lanes)).tolist():
             rank = slot % self.machine.cluster_size
-            s.narrow[rank] = self.machine.executing_access()
-            add(message.home, s.first // s.batch.threads + slot, said)
-        said = said.copy()
-        said[s.wide : s.proxy] = 0
-        return said
+            if releases:
+                s.narrow[rank] = self.machine.executing_access()
+            elif rank in s.near_fence:
+                s.narrow.setdefault(rank, s.near_fence[rank])
+        return found
 
     def said(self, s: SharedShadow, lanes: Array, releases: bool, reach: str) -> Array | None:
         """What a strong write of these threads says to those that it reaches; None: nothing."""
@@ -205,14 +261,19 @@ class Messages:
         return known.astype(I4)
 
     def _fenced(self, s: SharedShadow, lanes: Array, reach: str) -> Array | None:
-        """What they knew when they last fenced, or know of others who have fenced since."""
+        """What they knew when they last fenced, and of others what those have fenced since.
+
+        A fence of another counts if it comes before: one that nothing orders may come after.
+        """
         fenced = s.fenced.get(reach)
         if fenced is None:
             return None
         everyone = np.arange(s.team) + lanes[0] // s.team * s.team
         known = fenced.rows[lanes].max(axis=0)
-        others = np.minimum(self._all_known(s, lanes)[: s.team], fenced.time[everyone])
-        known[: s.team] = np.maximum(known[: s.team], others)
+        heard = self._all_known(s, lanes)
+        for first in (0, s.wide) if s.wide < s.proxy else (0,):
+            part = slice(first, first + s.team)
+            known[part] = np.maximum(known[part], fenced.until(everyone, heard[part]))
         return known if known.any() else None
 
     # -- reading --------------------------------------------------------------
@@ -224,36 +285,57 @@ class Messages:
         if not self.messages:
             return
         s = self.shadows[g.batch]
-        units = g.lanes // s.team
+        reach = scope if scope in NEAR and sem != "volatile" else ""
+        blocks = s.batch.slots(g.lanes)
         for position in np.unique(positions).tolist():
             message = self.messages.get(position)
             if message is None:
                 continue
             at = positions == position
-            for local in np.unique(units[at]).tolist():
-                lanes = g.lanes[at & (units == local)]
+            for block in np.unique(blocks[at]).tolist():
+                lanes = g.lanes[at & (blocks == block)]
                 unit = s.unit(lanes[0])
-                seen = message.seen.setdefault(unit, np.zeros(s.team, np.int64))
+                seen = message.seen.setdefault((unit, reach), np.zeros(s.team, np.int64))
                 columns = s.threads(lanes)
                 if sem in ACQUIRES:
                     self.settle(s, lanes)
                 if int(seen[columns].min()) == message.version:
                     continue  # a spinning thread looks again at what it has seen
                 seen[columns] = message.version
-                near: Clocks = {unit: message.near[unit]} if unit in message.near else {}
-                if message.home:
-                    for slot in np.unique(s.batch.slots(lanes)).tolist():
-                        own = message.home.get(s.first // s.batch.threads + slot)
-                        if own is not None:
-                            add(near, unit, own)
-                far = {u: clocks for u, clocks in message.far.items() if u != unit}
-                if sem in ACQUIRES:
-                    self.learn(s, lanes, near, far)
-                else:
-                    before = s.unsettled.get((position, local))
-                    waiting = np.zeros(len(s.clock), bool) if before is None else before[0]
-                    waiting[lanes] = True
-                    s.unsettled[position, local] = (waiting, near, far)
+                self._hear(s, lanes, message, (position, block, reach), sem, access)
+
+    def _hear(
+        self, s: SharedShadow, lanes: Array, message: Message, key: tuple[int, int, str],
+        sem: str, access: int,
+    ) -> None:  # fmt: skip
+        """Threads of a block read a message, at ``key``."""
+        _, block, reach = key
+        unit = s.unit(lanes[0])
+        near: Clocks = {unit: message.near[unit]} if unit in message.near else {}
+        home = near
+        own = message.home.get(s.first // s.batch.threads + block)
+        if near and own is not None:
+            add(near, unit, own)
+        if near and s.wide < s.proxy:
+            said = message.near[unit].copy()
+            said[s.wide : s.proxy] = 0
+            home = {unit: said}
+            if own is not None:
+                add(home, unit, own)
+            if (home[unit] >= near[unit]).all():
+                home = near
+        far = {u: clocks for u, clocks in message.far.items() if u != unit}
+        left = bool(far) and reach in NEAR
+        if sem in ACQUIRES:
+            if reach == "cta" and home is not near:
+                s.waited_near(block, access)
+            self.learn(s, lanes, home if reach == "cta" else near, {} if left else far)
+            if not left:
+                return
+        before = s.unsettled.get(key)
+        waiting = np.zeros(len(s.clock), np.int8) if before is None else before.waiting
+        waiting[lanes] = LEFT if sem in ACQUIRES else WAITS
+        s.unsettled[key] = Heard(waiting, near, home, far, reach, access)
 
     def learn(self, s: SharedShadow, lanes: Array, near: Clocks, far: Clocks) -> None:
         """These threads of one unit know what was published, near or far."""

@@ -5,6 +5,8 @@ See :mod:`~phasebit.emulator.checker.races` for what they mean.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from phasebit.emulator.checker.footprint import Footprint
@@ -43,11 +45,49 @@ def remember(times: Array, of: Array, now: int) -> None:
 
 
 class Fenced:
-    """What each thread of a batch knew at its last fence, and when that was."""
+    """What each thread of a batch knew at its last fence, and when its latest were."""
 
     def __init__(self, clock: Array) -> None:
         self.rows = np.zeros_like(clock)
-        self.time = np.zeros(len(clock), I4)
+        self.times = np.zeros((LATEST, len(clock)), I4)
+
+    def note(self, lanes: Array, rows: Array, now: int) -> None:
+        """These threads fence."""
+        self.rows[lanes] = rows
+        remember(self.times, lanes, now)
+
+    def until(self, lanes: Array, known: Array) -> Array:
+        """When each of these last fenced, of the fences that are ``known``.
+
+        Where none of those remembered is, older ones may be: they are taken to be.
+        """
+        times = self.times[:, lanes]
+        if (times[0] <= known).all():
+            return times[0]
+        found = np.where(times <= known, times, 0).max(axis=0)
+        return np.where(times[-1] > known, known, found)
+
+
+@dataclass
+class Heard:
+    """What strong reads of a block have seen at an address, and may count on later."""
+
+    waiting: Array
+    """Of each thread: ``WAITS``, or ``LEFT``; 0: nothing."""
+    near: Clocks
+    """What was said to their cluster, or to the block alone."""
+    home: Clocks
+    """What of that a fence of ``.cta`` scope makes known."""
+    far: Clocks
+    """What was said to others."""
+    scope: str
+    """The reads'; nothing: one that reaches all."""
+    access: int
+    """The last one."""
+
+
+WAITS, LEFT = 1, 2
+"""For a fence or a barrier; for a fence of wider scope than the read."""
 
 
 class SharedShadow:
@@ -143,10 +183,12 @@ class SharedShadow:
         self.first = (batch.machine.next_block - batch.count) * batch.threads
         """The number of its first thread, through the whole grid."""
         self.fenced: dict[str, Fenced] = {}
-        """``near`` and ``far``: fences for the same unit, and for others; ``wide``: for other
-        devices."""
-        self.unsettled: dict[tuple[int, int], tuple[Array, Clocks, Clocks]] = {}
-        """What relaxed reads have seen: address, unit -> by whom, and what was published there."""
+        """``near`` and ``far``: fences for the same unit, and for others; ``cluster``: those of
+        ``near`` that reach other blocks of the cluster; ``wide``: for other devices."""
+        self.near_fence: dict[int, int] = {}
+        """Rank of a block -> its last fence of ``.cta`` scope; only in a cluster."""
+        self.unsettled: dict[tuple[int, int, str], Heard] = {}
+        """What relaxed reads have seen, and others of small scope: by address, block, scope."""
         self.news = np.zeros(batch.lanes, bool)
         """Threads that have acquired something since their warp last shuffled."""
 
@@ -300,4 +342,7 @@ def run(lanes: Array) -> Array | slice:
     return slice(first, last + 1) if last - first == len(lanes) - 1 else lanes
 
 
-__all__ = ["AREA", "I4", "LIVE", "SITES", "Clocks", "Fenced", "SharedShadow", "run"]
+__all__ = [
+    "AREA", "I4", "LEFT", "LIVE", "SITES", "WAITS", "Clocks", "Fenced", "Heard", "SharedShadow",
+    "run",
+]  # fmt: skip
