@@ -144,6 +144,7 @@ ORDERED = [
      HEARS.format("relaxed.cluster") + "fence.acq_rel.cta; bar.sync 0;" + LOAD),
     (PUT + "fence.acq_rel.cluster; bar.sync 0; fence.acq_rel.cta;" + ONE_TELLS,
      HEARS.format("acquire.cluster") + LOAD),
+    (PUT + "fence.acq_rel.cluster; bar.sync 0; @%p1 " + NEAR, WAIT_ONE + LOAD),
     (PUT + "fence.acq_rel.cluster; bar.sync 0; fence.acq_rel.cta; @%p1 " + NEAR,
      WAIT_ONE + LOAD),
     (PUT + TELLS.format("release.cluster"), TOLD_ON + "ld.shared.u32 %r10, [tile+148];"),
