@@ -117,6 +117,6 @@ def picture() -> Picture:
     order = sorted(kinds.items(), key=lambda item: (item[0] == "nothing", -len(item[1])))
     return draw.bars(
         {kind: sum(right) for kind, right in order}, of={kind: len(some) for kind, some in order},
-        hues={"nothing": "red"}, x_label="calls left out; dark: the result is right all the same",
+        hues={"nothing": "red"}, x_label="right all the same, of the calls left out",
         title="What the emulator finds",
     )  # fmt: skip

@@ -93,12 +93,10 @@ def few(recorded: Mapping[str, Any]) -> Picture:
 TURNS = "boxes as the plan's, by turns"
 WIDER = "boxes of 256 bytes, all rows"
 FLOOR = {
-    "nothing": floor_texts.NOTHING,
     "weights, boxes of 256 bytes": WIDER,
     "weights, boxes by turns": TURNS,
     "weights, the plan's boxes": floor_texts.PLANS_BOXES,
     "no products": few_rows.NO_PRODUCTS,
-    "whole": few_rows.WHOLE,
     view.VENDOR: view.VENDOR,
 }
 """Row of the picture -> contender of the record."""
@@ -111,20 +109,24 @@ def least(row: Mapping[str, Any]) -> float:
 
 
 def floor(recorded: Mapping[str, Any]) -> Picture:
-    """Few rows, flushed: reading the weights alone, and what multiplies as well."""
-    from phasebit.draw import dots
-
-    shapes = {str(Shape(*row["shape"])): row for row in recorded["shapes"]}
-    rows = {what: {shape: view.median(row["times"][name], "flushed")
-                   for shape, row in shapes.items()} for what, name in FLOOR.items()}  # fmt: skip
+    """Few rows, flushed: reading the weights alone, and what multiplies as well, against it all."""
     ways = len(recorded["shapes"][0]["ways"]) - 2
-    fastest = {f"weights, fastest of {ways} ways": {
-        shape: least(row) for shape, row in shapes.items()}}  # fmt: skip
-    nothing = {"nothing": rows.pop("nothing")}
-    return dots(
-        nothing | fastest | rows, x_label="µs, flushed", show=lambda us: f"{us:.1f}",
-        title=f"What a launch reads and does; {measure.source(dict(recorded))}",
-    )  # fmt: skip
+    fastest = f"weights, fastest of {ways} ways"
+    rows: dict[str, dict[str, float]] = {fastest: {}}
+    took = []
+    for row in recorded["shapes"]:
+        shape, times = str(Shape(*row["shape"])), row["times"]
+        whole, nothing = (view.median(times[name], "flushed")
+                          for name in (few_rows.WHOLE, floor_texts.NOTHING))  # fmt: skip
+        took.append(f"{shape}: {whole:.1f} µs, a launch alone {nothing:.1f}")
+        rows[fastest][shape] = 100 * (least(row) / whole - 1)
+        for what, name in FLOOR.items():
+            rows.setdefault(what, {})[shape] = _per_cent(
+                times[name], times[few_rows.WHOLE], "flushed"
+            )
+    trials = [Trial(name, "", more) for name, more in rows.items()]
+    return drawn(trials, "Flushed, time against the whole plan; " + "; ".join(took), recorded,
+                 "flushed")  # fmt: skip
 
 
 TWO_STEPS = "2 at a time", "8 rows by 256 bytes", "one box of A for 2 steps"
@@ -183,7 +185,7 @@ def zone(expected: str) -> tuple[float, float]:
 def drawn(
     trials: Sequence[Trial], title: str, record: Mapping[str, Any], way: str = "warm"
 ) -> Picture:
-    """A row for each trial: shaded where its time was expected, a mark where each came out.
+    """A row for each trial: shaded where its time was expected, if it was; marks where it came out.
 
     The axis is linear between -10 and 10 per cent, and logarithmic beyond. Marks of a row stand one
     below the other, each with its number at the right; no line of the grid crosses what is read.
@@ -257,7 +259,8 @@ def drawn(
             handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
             axes.legend(handles.values(), handles, frameon=False, labelcolor=INK_MUTED, fontsize=9,
                         loc="upper left", bbox_to_anchor=(0, -45 / total), ncols=2)  # fmt: skip
-        frame(axes, title, f"shaded: where we expected the {way} time", narrow=narrow)
+        said = "shaded: where we expected" if any(each.expected for each in trials) else "change of"
+        frame(axes, title, f"{said} the {way} time", narrow=narrow)
         if not narrow:
             axes.set_title("\n".join(wrap(title, _TITLE, 10)), fontsize=10, color=INK, loc="left")
         axes.grid(visible=False)

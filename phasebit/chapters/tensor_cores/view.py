@@ -438,10 +438,11 @@ def controls(recorded: dict[str, Any]) -> measure.Table:
     for name, times in times_us.items():
         low, middle, high = statistics.quantiles(times, n=4)
         gain = f"{before / middle:.2f} times" if before else ""
-        rows.append((name, f"{middle:.0f}", f"{low:.0f}–{high:.0f}",
+        mhz = statistics.median(recorded["controls"]["mhz"][name])
+        rows.append((name, f"{middle:.0f}", f"{low:.0f}–{high:.0f}", f"{mhz:.0f}",
                      f"{measure.square_rate(size, times):.0f}", gain))  # fmt: skip
         before = middle
-    heading = ("kernel", "µs", "middle half", "TFLOP/s", "as fast as the one above")
+    heading = ("kernel", "µs", "middle half", "MHz", "TFLOP/s", "as fast as the one above")
     return measure.Table(heading, tuple(rows), measure.source(recorded))
 
 

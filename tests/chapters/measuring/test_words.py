@@ -116,6 +116,7 @@ def test_the_table_of_early_launches() -> None:
     assert [row[0] for row in table.rows] == list(launch_gaps.KINDS[:4])
     assert table.rows[0][1:] == ("1.86", "0.70", "1.15", "5.22", "5.22", "7.09", "5.96")
     assert table.rows[2][1:6] == ("0.67", "0.42", "0.26", "6.96", "6.80")
+    assert "7, 9, 0 and 11 of 24 turns had the longer one" in table.source
 
 
 def test_at_equal_terms_the_ceiling_is_where_it_was() -> None:

@@ -85,7 +85,8 @@ def test_the_law_of_whole_tiles_is_within_three_percent_and_the_law_alone_is_not
     for _, _, _, law, whole, measured in rows:
         assert float(whole) == pytest.approx(float(measured), rel=0.032)
         assert float(law) <= float(whole)
-    assert any(float(row[3]) < 0.9 * float(row[5]) for row in rows)
+    short = {row[1]: int(row[5]) - int(row[3]) for row in rows}
+    assert short.pop("512") == short.pop("1536") == 38 and max(short.values()) <= 10
 
 
 def test_the_law_and_the_reduce_scatter() -> None:
@@ -148,5 +149,7 @@ def test_what_the_scatter_takes_where_the_link_does_not_bind() -> None:
     assert whole == [29, 31]
     saved = {what: [a - b for a, b in zip(whole, us, strict=True)] for what, us in left.items()}
     assert {*saved["the parts' way to the peer"], *saved["the adding"]} <= {14, 15}
-    assert left["both"] == [2, 4] or left["both"] == [3, 4]
+    assert left["both"] == [3, 4]
+    added = zip(left["the copies, their flags and the waits"], left["all of these"], strict=True)
+    assert [a - b for a, b in added] == [11, 8]
     assert [case["shape"][2] for case in measure.read("two_gpus_parts")["cases"]] == [2048, 4096]
