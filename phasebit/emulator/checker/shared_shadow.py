@@ -62,8 +62,9 @@ class Fenced:
         Where none of those remembered is, older ones may be: they are taken to be.
         """
         times = self.times[:, lanes]
-        if (times[0] <= known).all():
-            return times[0]
+        latest: Array = times[0]
+        if (latest <= known).all():
+            return latest
         found = np.where(times <= known, times, 0).max(axis=0)
         return np.where(times[-1] > known, known, found)
 
