@@ -75,7 +75,7 @@ def ran(program: Path, *words: str, **options: Any) -> tuple[int, list[object]]:
 
 @pytest.mark.parametrize(("text", "end"), [
     ("exit 0", End(0)), ("exit 3", End(3)), ("kill -9 $$", End(137, "SIGKILL")),
-    ("kill -11 $$", End(139, "SIGSEGV")), ("kill -1 $$", End(129, "SIGHUP")),
+    ("kill -11 $$", End(139, "SIGSEGV")), ("kill -12 $$", End(140, "SIGUSR2")),
 ])  # fmt: skip
 def test_a_program_s_end_is_its_status_or_its_signal(text: str, end: End, script: Script) -> None:
     assert ran(script(text), limit=30.0) == (end.status, [(end, None)])
