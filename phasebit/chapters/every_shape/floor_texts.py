@@ -16,7 +16,7 @@ from phasebit.edits import replace_each
 PROMOTED = ("NONE", "L2_128B", "L2_256B")
 """What a copy may ask memory for beyond its own bytes: names of the driver's constants."""
 
-_ENCODE = """\
+ANY_MAP = """\
 // A tensor map of `rank` dimensions, innermost first; of what is not in the L2 cache so many bytes
 // are fetched at a time.
 inline CUtensorMap any_map(const bf16* matrix, int rank, const cuuint64_t* dims,
@@ -28,9 +28,13 @@ inline CUtensorMap any_map(const bf16* matrix, int rank, const cuuint64_t* dims,
         cudaDriverEntryPointQueryResult state;
         CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000,
                                                cudaEnableDefault, &state));
+        if (state != cudaDriverEntryPointSuccess) {
+            fprintf(stderr, "this driver has no cuTensorMapEncodeTiled: it is older than 12.0\\n");
+            exit(1);
+        }
         return reinterpret_cast<Encode>(found);
     }();
-    const cuuint32_t steps[3] = {1, 1, 1};
+    const cuuint32_t steps[5] = {1, 1, 1, 1, 1};
     CUtensorMap map;
     const CUresult result =
         encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, rank, const_cast<bf16*>(matrix), dims,
@@ -42,6 +46,11 @@ inline CUtensorMap any_map(const bf16* matrix, int rank, const cuuint64_t* dims,
     }
     return map;
 }
+
+"""
+"""The map of `tensor_map.cuh`, for up to five dimensions and with a promotion."""
+
+_ENCODE = ANY_MAP + """\
 inline CUtensorMap promoted_map(const bf16* matrix, int rows, int cols, int box_rows, int box_cols,
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion) {
     const cuuint64_t dims[2] = {cuuint64_t(cols), cuuint64_t(rows)};

@@ -32,6 +32,7 @@ from typing import Any
 
 from phasebit import measure
 from phasebit.chapters.every_shape import bench, few_rows, plans
+from phasebit.chapters.every_shape.floor_texts import ANY_MAP
 from phasebit.chapters.every_shape.plans import Plan
 from phasebit.chapters.every_shape.shapes import Shape
 from phasebit.edits import replace_each
@@ -191,41 +192,21 @@ __device__ inline void begin_deep(float (&sums)[BN / 2], const bf16* a, const bf
 
 struct Ring {{"""
 _DEEP_MAPS = """\
-CUtensorMap deep_map(int rank, const bf16* matrix, const cuuint64_t* dims,
-                     const cuuint64_t* strides, const cuuint32_t* box) {
-    using Encode = decltype(&cuTensorMapEncodeTiled);
-    static Encode encode = [] {
-        void* found = nullptr;
-        cudaDriverEntryPointQueryResult state;
-        CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000,
-                                               cudaEnableDefault, &state));
-        return reinterpret_cast<Encode>(found);
-    }();
-    const cuuint32_t steps[4] = {1, 1, 1, 1};
-    CUtensorMap map;
-    const CUresult result =
-        encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, rank, const_cast<bf16*>(matrix), dims,
-               strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-               CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (result != CUDA_SUCCESS) {
-        fprintf(stderr, "cuTensorMapEncodeTiled refuses: error %d\\n", int(result));
-        exit(1);
-    }
-    return map;
-}
 // All rows of a step, then all of the next; K is a multiple of 64.
 CUtensorMap panels(const bf16* matrix, int rows, int K, int box_rows) {
     const cuuint64_t dims[3] = {BK, cuuint64_t(rows), cuuint64_t(K / BK)};
     const cuuint64_t strides[2] = {cuuint64_t(K) * 2, BK * 2};
     const cuuint32_t box[3] = {BK, cuuint32_t(box_rows), DEEP};
-    return deep_map(3, matrix, dims, strides, box);
+    return any_map(matrix, 3, dims, strides, box, CU_TENSOR_MAP_SWIZZLE_128B,
+                   CU_TENSOR_MAP_L2_PROMOTION_NONE);
 }
 // 8 rows of a step, the same 8 of the next, the next 8 rows; rows are a multiple of 8, too.
 CUtensorMap eights(const bf16* matrix, int rows, int K, int box_rows) {
     const cuuint64_t dims[4] = {BK, 8, cuuint64_t(K / BK), cuuint64_t(rows / 8)};
     const cuuint64_t strides[3] = {cuuint64_t(K) * 2, BK * 2, cuuint64_t(K) * 16};
     const cuuint32_t box[4] = {BK, 8, DEEP, cuuint32_t(box_rows / 8)};
-    return deep_map(4, matrix, dims, strides, box);
+    return any_map(matrix, 4, dims, strides, box, CU_TENSOR_MAP_SWIZZLE_128B,
+                   CU_TENSOR_MAP_L2_PROMOTION_NONE);
 }
 
 """
@@ -261,7 +242,7 @@ def deep(plan: Plan, steps: int, eights: bool) -> str:
          f"begin_deep<{str(eights and w == 'a').lower()}, {str(eights and w == 'b').lower()}>(\n"
          "            sums, ring.stage[s].a, ring.stage[s].b, group, step > 0);"),
         ("steps = over(K, BK);", "steps = over(K, DEEP * BK);"),
-        (_LAUNCH, _DEEP_MAPS + _LAUNCH),
+        (_LAUNCH, ANY_MAP + _DEEP_MAPS + _LAUNCH),
         (mapped, mapped.replace("operand", "panels")),
     ]  # fmt: skip
     if eights:
