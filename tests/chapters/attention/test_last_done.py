@@ -78,13 +78,16 @@ def test_the_counter_hands_out() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_model_knows_how_long_blocks_are_idle(case: tuple[int, int]) -> None:
-    """Within two and a half per cent of a launch, in each case, asked early or later."""
+    """Within 1.35 per cent of a launch, and of three in one case of each shape."""
     blocks = last_done_view.of_case(RECORDED["done"], *case)["blocks"]
+    wrong = []
     for late in last_done.LATE:
         for n in last_done.counts(case[1]):
             seen = blocks[last_done.contender(n, late)]
             model = handed_out.done(handed_out.lengths(*case, n), len(seen), 0 if late else 1)
-            assert abs(handed_out.idle(seen) - handed_out.idle(model)) < 0.03, (case, n, late)
+            wrong.append(abs(handed_out.idle(seen) - handed_out.idle(model)))
+    *others, most = sorted(wrong)
+    assert most < 0.03 and max(others) < 0.0135
 
 
 def test_blocks_are_as_busy_and_the_last_is_done_earlier() -> None:
