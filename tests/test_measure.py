@@ -180,12 +180,6 @@ NO_RIVAL = {
 }  # fmt: skip
 """What tools say, and single launches."""
 NOT_TIMED = {"broken_links", "broken_ring"}
-NO_TURNS = {"tensor_cores_loads_of_b"}
-"""Its protocol says under *order* what the letters of the code mean, and not how the turns went: as
-``clocks.times`` takes them. The module has mended that for the next run."""
-NO_WARM_UP = {"measuring_launches"}
-"""Its protocol has a check of each kind before timing, and not that this turn does not count. The
-module has mended that, too."""
 NO_LIBRARY = {
     "to_pack_or_not", "copy_engine", "copy_engine_hints", "warpgroup_products", "warpgroup_narrow",
     "block_order_controls", "block_order_neighbours", "hopper_ring_pairs", "attention_stamps",
@@ -209,10 +203,8 @@ def test_a_protocol_says_what_one_needs_to_repeat_it(path: Path) -> None:
     if record["benchmark"] in NOT_TIMED:
         assert "processes" in said and "seed" in said
         return
-    if record["benchmark"] not in NO_TURNS:
-        warm_up = "before timing" if record["benchmark"] in NO_WARM_UP else r"(not|that) count"
-        assert re.search(warm_up, said), "the warm-up"
-        assert re.search(r"\d+ (warm )?(launches|runs|rounds)|turn", said), "how often, which order"
+    assert re.search(r"(not|that) count", said), "the warm-up"
+    assert re.search(r"\d+ (warm )?(launches|runs|rounds)|turn", said), "how often, in what order"
     assert re.search(r"random (whole |bf16 |f32 )?(numbers|bits)|inputs random", said), "the inputs"
     if record["benchmark"] not in NO_LIBRARY:
         assert re.search(r"cuBLAS|cublas|cuDNN|cudaMemcpy|OpenBLAS", said), "the vendor's library"

@@ -135,13 +135,13 @@ def test_what_is_excluded_where_loads_of_b_are_left_out() -> None:
     assert [row[0] for row in table.rows] == ["whole", "no loads of B", "loads of B switched off"]
     said = [[float(each.replace(",", "")) for each in row[1:]] for row in table.rows]
     whole, left_out, off = said
-    assert whole == [339, 327, 244, 0, 94, 0.33, 0.03]
+    assert whole == [337, 328, 244, 0, 94, 0.3, 0.03]
     assert 0 <= off[0] / left_out[0] - 1 < 0.01 < left_out[0] / whole[0] - 1, "as slow"
     assert (off[2], off[3]) == (243, 0) and left_out[3] > 0, "nothing spilled"
     assert left_out[4] < off[4] < whole[4], "a later wait"
     three, four = (left_out[i] / whole[i] - 1 for i in (0, 1))
     assert 0.09 < three < four, "a fourth slot does not help"
-    assert all(1.8 < each[5] / whole[5] < 2.2 for each in (left_out, off)), "twice as long"
+    assert all(2 < each[5] / whole[5] < 2.4 for each in (left_out, off)), "more than twice"
     assert all(each[6] > 5 * whole[6] for each in (left_out, off)), "longer at dispatch"
     (clock, *others) = (median(found["contenders"][f"warps of 64 × 64, one block: {row[0]}"]["mhz"])
                         for row in table.rows)  # fmt: skip
