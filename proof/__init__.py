@@ -18,6 +18,7 @@ here, and compares every bit of every answer:
 ``boxes``      tensor maps: every rank, type and swizzle, over every edge, in every direction
 ``encodes``    which arguments the driver refuses to make a tensor map of
 ``chains``     random programs of 20 to 60 instructions with divergent control flow
+``departures`` chains that an assembler which optimises makes something else of
 ``gpu``        runs them on a GPU, through the package's driver
 ``compare``    runs them here, and says for each instruction how many cases agreed
 ``records``    the GPU's answers, kept, so that a machine without one can replay

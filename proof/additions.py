@@ -1,8 +1,10 @@
 """Programs that came after the first recording; their answers have a file of their own.
 
-``red`` of vectors, ``ldu``, a load with a cache policy, a bulk copy, ``setmaxnreg.dec``.
+``red`` of vectors, ``ldu``, a load with a cache policy, a bulk copy, ``setmaxnreg.dec``, ``fns`` as
+far as its offset goes.
 
-PTX ISA 9.7.9.8 (ld, ldu), 9.7.9.18 (createpolicy), 9.7.13.7 (red), 9.7.19.5 (setmaxnreg).
+PTX ISA 9.7.1.17 (fns), 9.7.9.8 (ld, ldu), 9.7.9.18 (createpolicy), 9.7.13.7 (red),
+9.7.19.5 (setmaxnreg).
 """
 
 from __future__ import annotations
@@ -83,6 +85,15 @@ def fewer_registers() -> Program:
     return dataclasses.replace(program, text=text)
 
 
+def far_bits() -> Program:
+    """``fns`` with any offset; the least one has no magnitude of 32 bits."""
+    w = Writer()
+    mask, base, offset, found = w.input("b32"), w.input("u32:0..63"), w.input("s32"), w.reg("u32")
+    w.put(f"fns.b32 {found}, {mask}, {base}, {offset};")
+    w.output("u32", found)
+    return finish(w, "fns_far", "logic", ["fns.b32"], 512)
+
+
 def programs() -> Iterator[Program]:
     """All programs of this module."""
     for op, n, kind in VECTORS:
@@ -98,3 +109,4 @@ def programs() -> Iterator[Program]:
     for space in ("shared::cta", "shared::cluster"):
         yield bulk_copy(space)
     yield fewer_registers()
+    yield far_bits()

@@ -15,6 +15,7 @@ from proof import (
     boxes,
     chains,
     copies,
+    departures,
     forms,
     machine,
     slices,
@@ -31,9 +32,12 @@ CHAINS = 16_000
 FIXED = {
     "forms": forms, "machine": machine, "additions": additions, "sums": sums,
     "warpgroups": warpgroups, "copies": copies, "boxes": boxes, "slices": slices,
-    "sparse": sparse,
+    "sparse": sparse, "departures": departures,
 }  # fmt: skip
 """Collections that are the same each time; the chains are drawn."""
+
+LEVELS = {"departures": departures.LEVEL}
+"""How much ptxas optimises a collection, where it is not as much as it does by itself."""
 
 COLLECTIONS = (*FIXED, "chains")
 
@@ -50,6 +54,11 @@ class Batch:
     collection: str
     first: int
     count: int
+
+    @property
+    def level(self) -> int:
+        """How much the assembler optimises these programs, 0 to 3."""
+        return LEVELS.get(self.collection, 3)
 
     def programs(self) -> list[Program]:
         """The programs themselves."""

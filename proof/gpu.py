@@ -25,12 +25,15 @@ from proof.dice import Words
 from proof.program import Program, module
 
 
-def assemble(text: str, arch: str = "sm_90a") -> bytes:
-    """A module's machine code; raises :class:`CudaError` with the assembler's own words."""
+def assemble(text: str, arch: str = "sm_90a", level: int = 3) -> bytes:
+    """A module's machine code; raises :class:`CudaError` with the assembler's own words.
+
+    ``level`` is how much the assembler optimises, 0 to 3 (its own choice).
+    """
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "module.ptx"), Path(folder, "module.cubin")
         source.write_text(text)
-        options = [f"-arch={arch}", "-fmad=false", "-o"]
+        options = [f"-arch={arch}", "-fmad=false", f"-O{level}", "-o"]
         command: list[str | Path] = [toolchain.tool("ptxas"), *options, target, source]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if done.returncode:
@@ -89,26 +92,29 @@ Image = tuple[list[Program], bytes]
 
 
 def _prepare(batch: Batch) -> list[Image]:
-    return list(_assembled(batch.programs()))
+    return list(_assembled(batch.programs(), batch.level))
 
 
-def _assembled(programs: list[Program]) -> Iterator[Image]:
+def _assembled(programs: list[Program], level: int) -> Iterator[Image]:
     """Modules of the programs; one on which ptxas itself crashes is left out, and said so."""
     text = module(programs)
     try:
         toolchain.tool("ptxas")
-    except toolchain.ToolMissing:  # the driver has an assembler of its own
+    except toolchain.ToolMissing:
+        if level != 3:
+            raise
+        # the driver has an assembler of its own
         yield programs, text.encode() + b"\0"
         return
     try:
-        yield programs, assemble(text)
+        yield programs, assemble(text, level=level)
     except CudaError as error:
         if len(programs) == 1:
             print(f"left out {programs[0].name}: {error}", file=sys.stderr)
             return
         half = len(programs) // 2
-        yield from _assembled(programs[:half])
-        yield from _assembled(programs[half:])
+        yield from _assembled(programs[:half], level)
+        yield from _assembled(programs[half:], level)
 
 
 def run(batches: Iterable[Batch], jobs: int, gpu: Gpu | None = None) -> Iterator[

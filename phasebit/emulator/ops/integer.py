@@ -222,6 +222,7 @@ def clz(a: Value) -> Value:
 
 
 NOTHING = np.uint32(0xFFFFFFFF)
+LEAST = -(1 << 31)
 
 
 @value("bfind", "x -> u32", {"u32", "s32", "u64", "s64"}, section="9.7.1.16",
@@ -238,7 +239,10 @@ def bfind(a: Value, *, shiftamt: bool = False) -> Value:
 
 @value("fns", "u32 u32 s32 -> u32", {"b32"}, section="9.7.1.17")
 def fns(mask: Value, base: Value, offset: Value) -> Value:
-    """fns: the n-th set bit of a mask from a position on, upwards or downwards."""
+    """fns: the n-th set bit of a mask from a position on, upwards or downwards.
+
+    The least offset has no magnitude of 32 bits, so the ISA's program overflows: an H200 gives 0.
+    """
     arrays = np.broadcast_arrays(*[np.atleast_1d(v) for v in (mask, base, offset)])
     result = np.full(arrays[0].shape, NOTHING)
     for i, (m, start, count) in enumerate(zip(*[x.tolist() for x in arrays], strict=True)):
@@ -246,6 +250,9 @@ def fns(mask: Value, base: Value, offset: Value) -> Value:
         place, left = start, abs(count)
         if count == 0:
             result[i] = start if start < 32 and m >> start & 1 else NOTHING
+            continue
+        if count == LEAST:
+            result[i] = 0
             continue
         while 0 <= place < 32:
             left -= m >> place & 1
