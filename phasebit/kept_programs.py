@@ -23,8 +23,12 @@ from phasebit.emulator import saved_program
 SHORTEST = 8192
 """Characters of PTX below which to translate takes no longer than to look."""
 
-MOST_BYTES = 256 << 20
-"""What all entries may take together; the ones that were not used for longest go first."""
+MOST_BYTES = 1 << 30
+"""What all entries may take together; the ones that were not used for longest go first.
+
+As much as CUDA's own cache of assembled PTX takes by itself. To load an entry takes a tenth of
+what reading and translating its text takes.
+"""
 
 AT_HAND = 16
 """Entries of which a process keeps what it has made or loaded; each launch may use it again."""
