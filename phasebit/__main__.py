@@ -24,6 +24,7 @@ _REMEDIES = {
     errno.ENFILE: "close programs",
     errno.ENOMEM: "lift this process's limit, ulimit -v unlimited",
     errno.ENAMETOOLONG: "give a shorter name",
+    errno.E2BIG: "give fewer or shorter words",
     errno.EFBIG: "lift this process's limit, ulimit -f unlimited",
     errno.EAGAIN: "raise this user's limit of processes, ulimit -u",
 }  # fmt: skip

@@ -51,7 +51,7 @@ def read_text(name: str | Path) -> str:
         raise ValueError(f"{name} has more than {MOST_TEXT >> 20} MiB: give a text")
     try:
         if b"\0" not in data:
-            return data.decode()
+            return data.decode("utf-8-sig")  # an editor may put a mark first
     except UnicodeDecodeError:
         pass
     raise ValueError(f"{name} is no text")

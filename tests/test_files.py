@@ -85,3 +85,11 @@ def test_a_file_is_written_anew_and_a_pipe_with_a_reader_too(
         file.write("x" * 300_000)  # more than a pipe holds: the writer waits for the reader
     reader.join()
     assert read == ["x" * 300_000]
+
+
+def test_the_mark_that_an_editor_puts_first_is_not_of_the_text(tmp_path: Path) -> None:
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbfrace\r\n")
+    assert files.read_text(tmp_path / "marked") == "race\r\n"
+    (tmp_path / "wide").write_bytes("race".encode("utf-16"))
+    with pytest.raises(ValueError, match="is no text"):
+        files.read_text(tmp_path / "wide")

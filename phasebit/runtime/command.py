@@ -17,8 +17,10 @@ import contextlib
 import gc
 import json
 import math
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -125,47 +127,105 @@ def nvcc(arguments: argparse.Namespace) -> int:
         command = nvcc_command(arguments.options)
     except (library.BuildError, ValueError) as error:
         return _refuse(error)
-    return subprocess.run(command, check=False).returncode
+    status = subprocess.run(command, check=False).returncode
+    return status if status >= 0 else 128 - status  # as a shell tells of a signal
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a program on the emulator; its exit status, or that of a finding."""
-    from phasebit.runtime.emulated import EVERY
-
     try:
-        if arguments.fast and arguments.schedule == EVERY:
-            raise ProgramError("--schedule every looks for races: leave out --fast")
-        if arguments.seeds > 1 and arguments.schedule != "random":
-            raise ProgramError("--seeds counts orders of --schedule random: ask for that too")
-        sieve = known.Sieve(
-            _reporter(arguments),
-            known.suppressions(arguments.suppress, arguments.suppressions),
-            known.baseline(arguments.baseline) if arguments.baseline else frozenset(),
-        )
+        _check(arguments)
+        hidden = known.suppressions(arguments.suppress, arguments.suppressions)
+        old = known.baseline(arguments.baseline) if arguments.baseline else frozenset()
+        ptx = _text(arguments.ptx) if arguments.ptx else None
+        # At last: what is wrong with the others leaves the report of an earlier run as it was.
+        sieve = known.Sieve(_reporter(arguments), hidden, old)
     except (ProgramError, known.KnownError) as error:
         return _refuse(error)
     gc.set_threshold(50_000, 20, 50)  # reading PTX makes a hundred thousand objects that all stay
     try:
-        ptx = _text(arguments.ptx) if arguments.ptx else None
-        if arguments.seeds > 1:
-            status = _under_seeds(arguments, ptx, sieve)
-        else:
-            status = _once(arguments, ptx, arguments.seed, sieve)
+        status = _executed(arguments, ptx, sieve)
+        if status is None:
+            return REFUSED
         if arguments.write_baseline:
             known.write_baseline(arguments.write_baseline, sieve.sites)
             return status
-        by_itself = status not in (TIMED_OUT, REFUSED) and status < 128
-        return arguments.error_exitcode or status if sieve.new and by_itself else status
+    except (known.KnownError, CannotTell) as error:
+        return _refuse(error)
+    except KeyboardInterrupt:
+        return 130
+    by_itself = status not in (TIMED_OUT, REFUSED) and status < 128
+    return arguments.error_exitcode or status if sieve.new and by_itself else status
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise ProgramError for options that mean nothing together, or whose files are one."""
+    from phasebit.runtime.emulated import EVERY
+
+    random, every = arguments.schedule == "random", arguments.schedule == EVERY
+    if arguments.fast and every:
+        raise ProgramError("--schedule every looks for races: leave out --fast")
+    if arguments.seeds > 1 and not random:
+        raise ProgramError("--seeds counts orders of --schedule random: ask for that too")
+    if arguments.seed and not random:
+        raise ProgramError("--seed picks an order of --schedule random: ask for that too")
+    if arguments.most_runs != search_limits.MOST_RUNS and not every:
+        raise ProgramError("--most-runs bounds --schedule every: ask for that too")
+    if arguments.counters and arguments.quiet and _form(arguments) != "json":
+        raise ProgramError(
+            "--quiet tells nobody of --counters: leave it out, or ask for --report FILE.json"
+        )
+    read = [arguments.program, arguments.ptx, *arguments.suppressions]
+    for option, name, others in (
+        ("report", arguments.report, [*read, arguments.baseline, arguments.write_baseline]),
+        ("write-baseline", arguments.write_baseline, read),
+    ):
+        if name and (_holds_program(name) or any(_same_file(name, other) for other in others)):
+            raise ProgramError(
+                f"--{option} {name}: that is a program, or another file of this run: name a new one"
+            )
+
+
+def _holds_program(name: str) -> bool:
+    """Whether a file is there that is executed: a report would take its place."""
+    if not os.path.isfile(name):  # to open a pipe might wait for ever
+        return False
+    try:
+        with open(name, "rb") as file:
+            return file.read(4).startswith((b"\x7fELF", b"#!"))
+    except OSError:
+        return False
+
+
+def _same_file(one: str, other: str | None) -> bool:
+    """Whether two names are of one file; of a device or a pipe many may be."""
+    if not other or (os.path.exists(one) and not os.path.isfile(one)):
+        return False
+    try:
+        return os.path.samefile(one, other)
+    except OSError:  # one of them is not there yet
+        return os.path.normpath(one) == os.path.normpath(other)
+
+
+def _executed(arguments: argparse.Namespace, ptx: str | None, sieve: known.Sieve) -> int | None:
+    """Run the program, as often as is asked for; its exit status, None where it cannot be run.
+
+    Why it cannot is told as a finding, so that a report has it too.
+    """
+    try:
+        if arguments.seeds > 1:
+            return _under_seeds(arguments, ptx, sieve)
+        return _once(arguments, ptx, arguments.seed, sieve)
     except (
         ProgramError, elf.UnsuitableProgram, library.BuildError, build_cache.CacheError
     ) as error:  # fmt: skip
         sieve.found([of_program(str(error))])
         sieve.ended(End(REFUSED), None)
-        return REFUSED
-    except (known.KnownError, CannotTell) as error:
-        return _refuse(error)
-    except KeyboardInterrupt:
-        return 130
+        return None
+    except (KeyboardInterrupt, SystemExit) as stop:  # what was found until then is told
+        number = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else signal.SIGTERM
+        sieve.ended(End(128 + number, number.name), None)
+        return 128 + number
 
 
 def _once(arguments: argparse.Namespace, ptx: str | None, seed: int, reporter: Reporter) -> int:
@@ -192,13 +252,14 @@ def _once(arguments: argparse.Namespace, ptx: str | None, seed: int, reporter: R
 
 
 class _OneOfMany:
-    """What a run among several tells, all but its end; `told`: how many findings."""
+    """What a run among several tells, all but its end; `told`: how many findings; `end`."""
 
     apart = True
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self.told = 0
+        self.end = End(0)
         self.counted, self.note = reporter.counted, reporter.note
 
     def found(self, findings: Sequence[Finding]) -> None:
@@ -208,6 +269,7 @@ class _OneOfMany:
 
     def ended(self, end: End, standing: Finding | None) -> None:
         """See `Reporter`: where a kernel stood at the time limit is a finding of this run."""
+        self.end = end
         self.found([standing] if standing else [])
 
 
@@ -216,19 +278,22 @@ def _under_seeds(arguments: argparse.Namespace, ptx: str | None, sieve: known.Si
 
     All in this process, so that the kernels are read and translated once.
     """
-    statuses, told = [], []
+    ends: dict[int, End] = {}
+    hits = []
     for seed in range(arguments.seed, arguments.seed + arguments.seeds):
         one = _OneOfMany(sieve)
-        statuses.append(_once(arguments, ptx, seed, one))
-        told.append(one.told)
-    hits = [seed for seed, count in enumerate(told, arguments.seed) if count]
+        _once(arguments, ptx, seed, one)
+        ends[seed] = one.end
+        hits += [seed] if one.told else []
     first = f", first under {hits[0]}" if hits else ""
     last = arguments.seed + arguments.seeds - 1
     sieve.note(f"seeds {arguments.seed} to {last}: found something under {len(hits)} of "
                f"{arguments.seeds}{first}")  # fmt: skip
-    status = next((status for status in statuses if status), 0)
-    sieve.ended(End(status), None)
-    return status
+    bad, end = next(((s, e) for s, e in ends.items() if e.status), (0, End(0)))
+    if end.limit or end.signal:
+        sieve.note(f"under seed {bad}:")
+    sieve.ended(end, None)
+    return end.status
 
 
 def mutate(arguments: argparse.Namespace) -> int:
@@ -237,7 +302,8 @@ def mutate(arguments: argparse.Namespace) -> int:
 
     schedules = arguments.schedule or ["late", "eager", "random"]
     words = [arguments.program, *arguments.arguments]
-    verdicts = []
+    verdicts: list[mutation.Verdict] = []
+    status = 0
     try:
         for verdict in mutation.survey(words, schedules, arguments.limit or None):
             verdicts.append(verdict)
@@ -245,10 +311,11 @@ def mutate(arguments: argparse.Namespace) -> int:
                 print(f"PTX line {verdict.deletion.line}: {verdict}", file=sys.stderr)
     except (ProgramError, elf.UnsuitableProgram, library.BuildError) as error:
         return _refuse(error)
-    except KeyboardInterrupt:
-        return 130
-    print(mutation.table(verdicts))
-    return 0
+    except KeyboardInterrupt:  # what was tried until then took its time
+        status = 130
+    if verdicts or not status:
+        print(mutation.table(verdicts))
+    return status
 
 
 def _reporter(arguments: argparse.Namespace) -> Reporter:
@@ -259,13 +326,19 @@ def _reporter(arguments: argparse.Namespace) -> Reporter:
     else:
         told = [ForPeople(sys.stderr, None if arguments.all else digest.MOST)]
     if arguments.report:
-        told.append(_file(arguments.report, arguments.report_format, arguments.program))
+        told.append(_file(arguments.report, _form(arguments), arguments.program))
     return Several(told)
 
 
-def _file(name: str, form: str | None, program: str) -> Reporter:
+def _form(arguments: argparse.Namespace) -> str:
+    """The form of the report in a file; empty where none is asked for."""
+    given: str = arguments.report_format or ""
+    suffix = Path(arguments.report or "").suffix.lower()
+    return (given or _SUFFIXES.get(suffix, "json")) if arguments.report else ""
+
+
+def _file(name: str, form: str, program: str) -> Reporter:
     """Who writes the report to a file; raises ProgramError where it cannot be written."""
-    form = form or _SUFFIXES.get(Path(name).suffix.lower(), "json")
     try:
         file = files.for_writing(name)  # now, so that it is not said when the program is over
     except OSError as error:

@@ -19,7 +19,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def suites(program: str, findings: Sequence[Finding], end: End) -> str:
     """The whole document. `program`: as the user called it."""
-    name = os.path.basename(program)
+    name = _plain(os.path.basename(program))
     sites = digest.merged(findings)
     bad_end = bool(end.status)
     counts = {

@@ -98,7 +98,7 @@ def baseline(name: str) -> frozenset[digest.Key]:
              tuple((str(file), int(line)) for file, line in each["lines"]))
             for each in data["findings"]
         )  # fmt: skip
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise KnownError(
             f"{name} is no baseline of this version: write it anew with --write-baseline {name}"
         ) from error

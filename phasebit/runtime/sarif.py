@@ -5,11 +5,13 @@ Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import phasebit
 from phasebit.emulator import Finding, digest, rulebook
@@ -98,10 +100,12 @@ def _location(place: Place, kernel: str) -> dict[str, Any]:
 
 def _uri(path: str) -> str:
     """A path below the current folder as one that counts from there, others as they are."""
-    here = os.path.relpath(path) if os.path.isabs(path) else path
-    if here.startswith(os.pardir + os.sep):
-        return Path(path).resolve().as_uri()
-    return Path(os.path.normpath(here)).as_posix().replace("%", "%25").replace(" ", "%20")
+    with contextlib.suppress(OSError):  # the current folder may be gone
+        here = os.path.relpath(path) if os.path.isabs(path) else path
+        if here.startswith(os.pardir + os.sep):
+            return Path(path).resolve().as_uri()
+        path = os.path.normpath(here)
+    return Path(path).as_uri() if os.path.isabs(path) else quote(os.fsencode(path))
 
 
 def _fingerprint(finding: Finding) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +133,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             raise plan
         status, count = plan
         named["reporter"].found([Finding("race", say("n {}", i), kernel="k") for i in range(count)])
-        named["reporter"].ended(End(status), None)
-        return status
+        end = status if isinstance(status, End) else End(status)
+        named["reporter"].ended(end, None)
+        return end.status
 
     monkeypatch.setattr(command, "run_program", run_program)
     monkeypatch.setattr(emulated, "EmulatorBackend", Backend)
@@ -142,7 +145,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return asked
 
 
-PLANS: list[tuple[int, int] | BaseException] = []
+PLANS: list[tuple[int | End, int] | BaseException] = []
 THRESHOLDS: list[tuple[int, ...]] = []
 
 
@@ -151,7 +154,8 @@ def test_what_the_options_mean_to_the_run(runs: list[dict[str, Any]], tmp_path: 
     ptx.write_text("text")
     arguments = parsed("run", "--quiet", "--limit", "8", "--memory", "3", "--fast",
                        "--devices", "2", "--seed", "5", "--schedule", "random", "--counters",
-                       "--ptx", str(ptx), "--most-runs", "9", "p", "a", "--b")  # fmt: skip
+                       "--report", str(tmp_path / "r.json"), "--ptx", str(ptx),
+                       "p", "a", "--b")  # fmt: skip
     assert command.run(arguments) == 0
     (asked,) = runs
     del asked["reporter"]
@@ -161,9 +165,13 @@ def test_what_the_options_mean_to_the_run(runs: list[dict[str, Any]], tmp_path: 
     }  # fmt: skip
     assert Backend.made == [
         ((False, "random"),
-         {"ptx": "text", "seed": 5, "counters": True, "most_runs": 9, "seconds": 6.0})
+         {"ptx": "text", "seed": 5, "counters": True, "most_runs": search_limits.MOST_RUNS,
+          "seconds": 6.0})
     ]  # fmt: skip
     assert THRESHOLDS == [(50_000, 20, 50)]
+    words = ("--limit", "0", "--schedule", "every", "--most-runs", "9")
+    command.run(parsed("run", "--quiet", *words, "p"))
+    assert Backend.made.pop()[1]["most_runs"] == 9 and runs.pop()["limit"] is None
     command.run(parsed("run", "--quiet", "--limit", "0", "p"))
     assert runs[1]["limit"] is None and not runs[1]["memory_bytes"]
     assert Backend.made[1][0] == (True, "late") and Backend.made[1][1]["seconds"] == math.inf
@@ -193,6 +201,11 @@ def test_the_exit_status(
 @pytest.mark.parametrize(("words", "says"), [
     (("--fast", "--schedule", "every"), "--schedule every looks for races: leave out --fast"),
     (("--seeds", "2"), "--seeds counts orders of --schedule random: ask for that too"),
+    (("--seed", "2"), "--seed picks an order of --schedule random: ask for that too"),
+    (("--most-runs", "2"), "--most-runs bounds --schedule every: ask for that too"),
+    (("--counters", "--quiet"), "--quiet tells nobody of --counters: leave it out, or ask for "
+     "--report FILE.json"),
+    (("--counters", "--quiet", "--report", "x.sarif"), "--quiet tells nobody of --counters"),
     (("--suppress", "rase"), "--suppress rase: 'rase' is no rule"),
     (("--baseline", "/none/x"), "cannot read /none/x: No such file or directory"),
     (("--report", "/none/x"), "cannot write /none/x: No such file or directory"),
@@ -207,6 +220,97 @@ def test_what_cannot_be_is_refused_in_one_sentence(
     assert command.run(parsed("run", *words, "p")) == command.REFUSED == 2
     assert f"phasebit: {says}" in (said := capsys.readouterr().err)
     assert "k: seen" in said or said.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [
+    "--report program 100", "--report script 100", "--report ./texts --suppressions texts p",
+    "--report ptx --ptx ptx p", "--report base --baseline base p", "--report p p",
+    "--report new --write-baseline ./new p", "--write-baseline program p",
+    "--write-baseline p p", "--write-baseline link --ptx ptx p",
+])  # fmt: skip
+def test_nothing_is_written_over_what_a_run_reads(
+    words: str, runs: list[dict[str, Any]], capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    kept = {"program": b"\x7fELF...", "script": b"#!/bin/sh\n", "texts": b"race", "ptx": b"text",
+            "base": b'{"version": 1, "findings": []}', "p": b"a program"}  # fmt: skip
+    for name, content in kept.items():
+        Path(name).write_bytes(content)
+    Path("link").symlink_to("ptx")
+    assert command.run(parsed("run", *words.split())) == 2 and not runs
+    said = capsys.readouterr().err
+    assert "that is a program, or another file of this run: name a new one" in said
+    assert {name: Path(name).read_bytes() for name in kept} == kept and not Path("new").exists()
+
+
+def test_a_baseline_is_renewed_in_its_place(runs: list[dict[str, Any]], tmp_path: Path) -> None:
+    base = str(tmp_path / "base")
+    assert command.run(parsed("run", "--write-baseline", base, "p")) == 0
+    PLANS.append((0, 1))
+    again = ("--baseline", base, "--write-baseline", base, "--report", os.devnull, "p")
+    assert command.run(parsed("run", *again)) == 0
+    assert "race" in Path(base).read_text()
+
+
+@pytest.mark.parametrize("words", [
+    ("--suppress", "rase"), ("--ptx", "/none/x"), ("--baseline", "/none/x"), ("--seed", "3"),
+])  # fmt: skip
+def test_an_earlier_report_outlives_a_command_that_is_refused(
+    words: tuple[str, ...], runs: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    report = tmp_path / "old.sarif"
+    report.write_text("old")
+    assert command.run(parsed("run", *words, "--report", str(report), "p")) == 2
+    assert report.read_text() == "old"
+
+
+def test_a_report_that_cannot_be_written_where_the_program_cannot_be_run(
+    runs: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    PLANS.append(ProgramError("no such thing"))
+    assert command.run(parsed("run", "--report", "/dev/full", "p")) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "phasebit: no such thing",
+        "phasebit: cannot write the report to /dev/full: No space left on device",
+    ]
+
+
+@pytest.mark.parametrize(("stop", "number"), [
+    (KeyboardInterrupt(), 2), (SystemExit(143), 15),
+])  # fmt: skip
+def test_what_was_found_is_reported_when_a_run_is_stopped(
+    stop: BaseException, number: int, runs: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    PLANS.extend([(0, 1), stop])
+    report = tmp_path / "r.sarif"
+    words = ("--schedule", "random", "--seeds", "3", "--report", str(report), "p")
+    assert command.run(parsed("run", *words)) == 128 + number
+    (told,) = json.loads(report.read_text())["runs"]
+    assert [each["ruleId"] for each in told["results"]] == ["race"]
+    assert told["invocations"][0]["exitCode"] == 128 + number
+
+
+def test_a_program_that_cannot_be_run_has_no_baseline(
+    runs: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    PLANS.append(ProgramError("no such thing"))
+    assert command.run(parsed("run", "--write-baseline", str(tmp_path / "base"), "p")) == 2
+    assert not (tmp_path / "base").exists()
+
+
+@pytest.mark.parametrize(("end", "says"), [
+    (End(139, "SIGSEGV"), "the program died of SIGSEGV"),
+    (End(124, limit=5.0), "ended after 5 s, the time limit"),
+])  # fmt: skip
+def test_how_the_first_seed_ends_that_does_not_end_well(
+    end: End, says: str, runs: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    PLANS.extend([(0, 0), (end, 0), (3, 0)])
+    words = ("--schedule", "random", "--seeds", "3", "p")
+    assert command.run(parsed("run", *words)) == end.status
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2:] == ["phasebit: under seed 1:", f"phasebit: {says}"]
 
 
 def test_seeds_are_counted_from_the_first(
@@ -359,6 +463,7 @@ def test_options_in_files(nvcc: Callable[..., tuple[list[str], list[str]]], tmp_
 def test_the_status_of_nvcc_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "nvcc_command", lambda options: ["sh", "-c", *options])
     assert command.nvcc(argparse.Namespace(options=["exit 3"])) == 3
+    assert command.nvcc(argparse.Namespace(options=["kill -9 $$"])) == 137
 
 
 # -- mutate --------------------------------------------------------------------------------
@@ -414,3 +519,11 @@ def test_what_mutate_asks_for(
         monkeypatch.setattr(mutation, "survey", instead)
         assert command.mutate(parsed("mutate", "p")) == status
     assert capsys.readouterr() == ("", "phasebit: why\n")
+
+    def interrupted_later(*given: object) -> Iterator[mutation.Verdict]:
+        yield verdict("k", 4)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mutation, "survey", interrupted_later)
+    assert command.mutate(parsed("mutate", "p")) == 130  # and what it knew is not lost
+    assert capsys.readouterr() == (f"{mutation.table([verdict('k', 4)])}\n", "")

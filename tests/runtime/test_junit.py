@@ -60,3 +60,8 @@ def test_what_xml_cannot_say_is_a_question_mark() -> None:
     (failure,) = suite_of(HOST)[1]
     assert failure.get("message") == "first"
     assert failure.text == "first\nsecond ???\N{GREEK SMALL LETTER MU}"
+
+
+def test_a_program_s_name_may_be_anything() -> None:
+    root = xml.fromstring(junit.suites("/a/\x01\udcff<&\n", [RACE], End(0)))
+    assert root[0].get("name") == "??<&\n" and root[0][1].get("classname") == "??<&\n.scan"

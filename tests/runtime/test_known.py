@@ -110,6 +110,7 @@ def test_a_baseline_holds_what_was_found_and_no_more(tmp_path: Path) -> None:
     "", "[]", '{"version": 0, "findings": []}',
     '{"version": 2, "findings": []}', '{"version": 1, "findings": [{"rule": "rase"}]}',
     '{"version": 1, "findings": [{"rule": "rase", "kernel": "", "lines": []}]}',
+    '{"version": 1, "findings": [{"rule": "race", "kernel": "", "lines": [["a", Infinity]]}]}',
     "[" * 100_000,
 ])  # fmt: skip
 def test_what_is_no_baseline_is_refused(text: str, tmp_path: Path) -> None:

@@ -120,9 +120,23 @@ def test_paths_count_from_the_current_folder(
     for path, uri in (
         ("a.cu", "a.cu"), ("./b/../a.cu", "a.cu"), (f"{inside}/b/a 50%.cu", "b/a%2050%25.cu"),
         (f"{tmp_path}/x.cu", (tmp_path / "x.cu").as_uri()), ("..x.cu", "..x.cu"),
-        ("../x.cu", (tmp_path / "x.cu").as_uri()),
+        ("../x.cu", (tmp_path / "x.cu").as_uri()), ("a#b?[c].cu", "a%23b%3F%5Bc%5D.cu"),
+        ("größe.cu", "gr%C3%B6%C3%9Fe.cu"), ("c:a.cu", "c%3Aa.cu"), ("\udcff.cu", "%FF.cu"),
     ):  # fmt: skip
         place = Place(1, "ld", "name.cu", (Call(1),), path)
         (result,) = run_of(Finding("race", say("{}", place), place))["results"]
         location = result["locations"][0]["physicalLocation"]["artifactLocation"]
         assert location == {"uri": uri}
+
+
+def test_paths_where_the_current_folder_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for path, uri in (("/a/b c.cu", "file:///a/b%20c.cu"), ("b c.cu", "b%20c.cu")):
+        place = Place(1, "ld", "name.cu", (Call(1),), path)
+        (result,) = run_of(Finding("race", say("{}", place), place))["results"]
+        assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": uri}
