@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 _OWNER = ".phasebit-scratch"  # in a scratch folder: locked as long as its process lives
@@ -65,13 +65,14 @@ def folder() -> Path:
     """
     given = os.environ.get("PHASEBIT_CACHE")
     if given:
-        return _opened(Path(given))
-    try:
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError as error:
+        return _opened(Path(given).absolute())  # compilers work in folders of their own
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(home):  # it then counts for nothing (XDG Base Directory Specification)
+        home = os.path.join(os.path.expanduser("~"), ".cache")
+    if not os.path.isabs(home):  # not into whatever folder this is
         raise CacheError(
             "there is no home folder to keep builds in: set PHASEBIT_CACHE to a folder"
-        ) from error
+        )
     return _opened(Path(home, "phasebit"))
 
 
@@ -109,17 +110,20 @@ def _check(path: Path) -> None:
         )
 
 
-def keep(name: str, make: Callable[[Path], None]) -> Path:
+def keep(name: str, make: Callable[[Path], None], holds: Sequence[str] = ()) -> Path:
     """The entry of this name, a file or a folder, made first where there is none.
 
-    ``make`` makes it at the path that it is given, in a scratch folder. Raises
-    :class:`CacheError` and whatever ``make`` raises.
+    ``make`` makes it at the path that it is given, in a scratch folder. ``holds``: files of a
+    folder; one that has lost some of them, as to whoever clears caches by age, is made anew.
+    Raises :class:`CacheError` and whatever ``make`` raises.
     """
     entry = folder() / name
-    if not entry.exists():
+    if not all((entry / each).exists() for each in holds or ("",)):
         try:
             entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with Scratch(folder(), ".new-") as scratch:
+                with contextlib.suppress(FileNotFoundError):
+                    entry.rename(Path(scratch, ".hollow"))
                 made = Path(scratch, entry.name)
                 make(made)
                 made.chmod(0o700 if made.is_dir() else 0o600)  # whatever the umask is

@@ -13,10 +13,10 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from phasebit import process
 from phasebit.emulator.capabilities import OLDEST_WITH_OWN_TARGET, capability
 
 TIERS = ("cpu", "sm_75", "sm_80", "sm_90a", "sm_100a")
@@ -144,12 +144,10 @@ def _smi() -> str:
         return ""
     query = [smi, "--query-gpu=name,compute_cap,driver_version", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(
-            query, capture_output=True, text=True, timeout=_SMI_SECONDS, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""  # a driver that does not answer runs no kernel
-    return answer.stdout
+        answer = process.run(query, timeout=_SMI_SECONDS)
+    except OSError:
+        return ""
+    return answer.stdout if answer.ok else ""  # a driver that does not answer runs no kernel
 
 
 def parse_smi(text: str) -> Gpu | None:
@@ -159,10 +157,8 @@ def parse_smi(text: str) -> Gpu | None:
     'sm_75'
     """
     fields = [field.strip() for field in text.strip().partition("\n")[0].split(",")]
-    if len(fields) != 3 or not all(part.isdigit() for part in fields[1].split(".")):
-        return None
-    major, minor = map(int, fields[1].split("."))
-    return Gpu(fields[0], (major, minor), fields[2])
+    said = re.fullmatch(r"([0-9]{1,3})\.([0-9])", fields[1]) if len(fields) == 3 else None
+    return Gpu(fields[0], (int(said[1]), int(said[2])), fields[2]) if said else None
 
 
 @dataclass(frozen=True)

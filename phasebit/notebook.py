@@ -126,6 +126,7 @@ def build(
 
     compiler = toolchain.nvcc()
     own = target or _target(compiler)
+    compiler.check(own)
     choice = devices.choose(own, cuda=compiler.major)
     try:
         return compiled(own, choice)

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from phasebit import backtrace, build_cache, files, hardware, process
 from phasebit.emulator import demangle
@@ -83,6 +83,13 @@ class Nvcc:
         """Of the version: 12 or 13. Each has a runtime library of its own."""
         return int(self.version.partition(".")[0])
 
+    def check(self, target: str) -> None:
+        """Raise :class:`CudaError` for a target that it does not build."""
+        if target not in self.targets:
+            raise CudaError(
+                f"nvcc {self.version} cannot build {target}: it builds {', '.join(self.targets)}"
+            )
+
     def target_for(self, gpu: hardware.Gpu | None) -> str:
         """The target to build for a GPU, or :data:`DEFAULT_TARGET` when there is none.
 
@@ -144,8 +151,8 @@ def nvcc() -> Nvcc:
             f"TMPDIR={given} is no folder that can be written: unset TMPDIR or name another"
         )
     passed_over: list[str] = []
-    for path in _places():
-        if not path.exists():
+    for path in map(Path.absolute, _places()):  # compilers work in folders of their own
+        if not os.path.exists(path):  # nor where nobody may look
             continue
         try:
             version, targets = _examine(path)
@@ -293,11 +300,7 @@ def build(
     compiler = nvcc()
     target, feature = for_this_gpu(target or compiler.target_for(hardware.gpu()))
     options = [*feature, *options]
-    if target not in compiler.targets:
-        raise CudaError(
-            f"nvcc {compiler.version} cannot build {target}: "
-            f"it builds {', '.join(compiler.targets)}"
-        )
+    compiler.check(target)
     output: Output = "program with PTX" if runtime else "program"
     link = ["--no-compress", "-cudart", "shared"] if runtime else []
     folders = [f"-I{folder}" for folder in include]
@@ -312,7 +315,7 @@ def build(
     facts = [text, helper, included, told, compiler.version, platform.machine()]
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
-    cached = (build_cache.folder() / key).exists()
+    cached = (build_cache.folder() / key / "program").exists()
     command = nvcc_command(output, target, options=flags)
     command += [f"-L{runtime}"] if runtime else []
     command += ["source.cu", *helpers, "-o", "program", "-ldl"]
@@ -342,7 +345,7 @@ def _kept(
     def compile_(work: Path) -> None:
         work.mkdir()
         (work / file).write_text(text, encoding="utf-8")
-        done = process.run(command, timeout=timeout, cwd=work, env=temporary_in(work.parent))
+        done = started(command, timeout=timeout, cwd=work, env=temporary_in(work.parent))
         log = done.stdout + done.stderr
         tool = Path(command[0]).name
         if done.stopped:
@@ -356,7 +359,20 @@ def _kept(
             raise CompileError(message, name, None, log)
         (work / "log").write_text(log, encoding="utf-8")
 
-    return build_cache.keep(key, compile_)
+    return build_cache.keep(key, compile_, holds=(makes, "log"))
+
+
+def started(command: Sequence[str | Path], **how: Any) -> process.Finished:
+    """:func:`process.run` of a compiler.
+
+    Raises :class:`ToolMissing` where it is gone since it was found.
+    """
+    try:
+        return process.run(command, **how)
+    except (FileNotFoundError, PermissionError) as error:
+        raise ToolMissing(
+            f"{command[0]} cannot be started any more, {error.strerror}: start Python anew"
+        ) from error
 
 
 def temporary_in(folder: Path) -> dict[str, str]:
@@ -378,10 +394,14 @@ def host_compiler(name: str = "") -> HostCompiler:
 
     Raises :class:`ToolMissing` when there is none, or when it does not answer.
     """
-    for each in filter(None, [name] if name else [os.environ.get("CXX"), "g++", "clang++"]):
+    given = os.environ.get("CXX", "")
+    if given and not name and shutil.which(given) is None:
+        raise ToolMissing(f"CXX={given} is no program on PATH: set it to another, or unset it")
+    for each in filter(None, [name] if name else [given, "g++", "clang++"]):
         path = shutil.which(each)
         if path is None:
             continue
+        path = os.path.abspath(path)  # it works in a folder of its own
         try:
             found = re.search(r"\b\d+\.\d+\.\d+", _answer(Path(path), "--version"))
         except ToolMissing as error:
@@ -432,7 +452,7 @@ def build_library(
     processor = [hardware.cpu().model, hardware.cpu().features, platform.machine()]
     facts = [text, headers(source), flags, chosen.version, processor]
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
-    cached = (build_cache.folder() / key).exists()
+    cached = (build_cache.folder() / key / "library.so").exists()
     include = [f"-I{each}" for each in include_folders()]
     shape = ["-fPIC", "-shared", *include, "source.cpp", "-o", "library.so"]
     command: list[str | Path] = [chosen.path, *flags, *shape]

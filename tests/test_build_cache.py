@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -119,16 +120,51 @@ def test_a_home_that_cannot_be_written_is_a_sentence(home: str) -> None:
     assert "set PHASEBIT_CACHE" in answer.stderr and len(answer.stderr.splitlines()) == 1
 
 
-def test_no_home_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("variables", [
+    {"HOME": "somewhere"}, {"HOME": "./", "XDG_CACHE_HOME": "somewhere"},
+])  # fmt: skip
+def test_no_home_is_a_sentence(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """And nothing is left in the folder that happens to be the current one."""
+    monkeypatch.chdir(tmp_path)
     for name in ("PHASEBIT_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
-
-    def home() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "home", home)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(CacheError, match=r"no home folder.*set PHASEBIT_CACHE"):
         build_cache.folder()
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_relative_folder_is_where_it_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PHASEBIT_CACHE", "kept")
+    entry = build_cache.keep("a", Path.mkdir)
+    assert entry == tmp_path / "kept" / "a" and entry.is_dir()
+    monkeypatch.delenv("PHASEBIT_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "kept")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert build_cache.folder() == tmp_path / "home" / ".cache" / "phasebit"
+
+
+def test_a_folder_that_has_lost_its_files_is_made_anew(cache: Path) -> None:
+    def make(path: Path) -> None:
+        path.mkdir()
+        for name in ("program", "log"):
+            (path / name).write_text(name)
+
+    for lost in ("program", "log", ""):
+        entry = build_cache.keep("a", make, holds=("program", "log"))
+        (entry / "mark").touch()
+        assert build_cache.keep("a", make, holds=("program", "log")) == entry
+        assert (entry / "mark").exists()
+        (entry / lost).unlink() if lost else shutil.rmtree(entry)
+        assert build_cache.keep("a", make, holds=("program", "log")) == entry
+        assert {each.name for each in entry.iterdir()} == {"program", "log"}
+    assert [*cache.iterdir()] == [entry]
 
 
 def test_a_full_disk_is_a_sentence(cache: Path) -> None:

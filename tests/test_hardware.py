@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,3 +81,29 @@ def test_gpus_are_counted_by_the_lines_that_name_one(monkeypatch: pytest.MonkeyP
     for said, number in ((two, 2), ("No devices were found\n", 0)):
         monkeypatch.setattr(hardware, "_smi", lambda said=said: said)
         assert hardware.gpus.__wrapped__() == number
+
+
+@pytest.mark.parametrize("said", ["9", "9.0.1", "²", "9.x", "[N/A]", "", "-9.0", "99999.0"])
+def test_a_capability_that_is_none(said: str) -> None:
+    assert parse_smi(f"NVIDIA H200, {said}, 580.159.04") is None
+
+
+@pytest.mark.parametrize(("text", "name"), [
+    (r"printf 'GPU \377\376, 9.0, 580\n'", "GPU \ufffd\ufffd"),
+    ("echo 'GPU, 9.0, 580'; exit 1", None), ("kill -9 $$", None), ("sleep 600", None),
+    ("yes | head -c 9999999", None),
+])  # fmt: skip
+def test_a_driver_that_does_not_answer_well(
+    text: str, name: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is asked for a while, and what it started ends with it."""
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text(f"#!/bin/sh\n{text}\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(hardware, "_SMI_SECONDS", 2.0)
+    began = time.monotonic()
+    found = hardware.gpu.__wrapped__()
+    assert (found.name if found else None) == name
+    assert time.monotonic() - began < 60

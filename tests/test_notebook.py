@@ -322,6 +322,17 @@ def test_a_cell_for_hopper_runs_below_a_t4(
     assert choice.why == "Tesla T4 (sm_75) lacks what the cell uses, sm_90a has it"
 
 
+def test_a_target_that_is_none_is_a_sentence_beside_a_gpu_too(
+    rehearsed: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rehearsed("H100")
+    compiler = toolchain.Nvcc(Path("nvcc"), "13.0", tuple(BUILDS["13.0"].split()))
+    monkeypatch.setattr(toolchain, "nvcc", lambda: compiler)
+    for word in ("banana", "sm_1", "native"):
+        with pytest.raises(toolchain.CudaError, match=f"cannot build {word}: it builds sm_75, "):
+            notebook.build("a cell", word)
+
+
 # What the emulator finds
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 from pathlib import Path
 
@@ -127,6 +128,35 @@ def test_a_host_compiler_that_cannot_be_started(
     monkeypatch.setenv("CXX", str(broken))
     with pytest.raises(ToolMissing, match=r"g\+\+ cannot be started.*: install g\+\+ or set CXX"):
         toolchain.host_compiler.__wrapped__()
+
+
+def test_a_host_compiler_that_is_named_and_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "nowhere++")
+    with pytest.raises(ToolMissing, match=r"^CXX=nowhere\+\+ is no program on PATH: set it to"):
+        toolchain.host_compiler.__wrapped__()
+
+
+def test_compilers_are_found_from_the_folders_that_they_work_in(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where they are named from the current folder, as with PATH=bin."""
+    monkeypatch.chdir(tmp_path)
+    made = nvcc_of(tmp_path / "bin" / "nvcc", "13.4.92")
+    script(tmp_path / "bin" / "g++", "#!/bin/sh\necho g++ 12.2.0 > library.so; cat library.so\n")
+    monkeypatch.setenv("PATH", "bin", prepend=os.pathsep)
+    assert toolchain.nvcc.__wrapped__().path == made
+    chosen = toolchain.host_compiler.__wrapped__("g++")
+    monkeypatch.setattr(toolchain, "host_compiler", lambda _: chosen)
+    assert toolchain.build_library("one").library.read_text() == "g++ 12.2.0\n"
+
+
+def test_a_compiler_that_is_gone_since_it_was_found(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gone = toolchain.HostCompiler(tmp_path / "g++", "g++ 12.2.0")
+    monkeypatch.setattr(toolchain, "host_compiler", lambda _: gone)
+    with pytest.raises(ToolMissing, match=r"g\+\+ cannot be started any more, No such file or"):
+        toolchain.build_library("another")
 
 
 @pytest.mark.nvcc

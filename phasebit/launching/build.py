@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from phasebit import build_cache, process, toolchain
+from phasebit import build_cache, toolchain
 
 DEFAULT_ARCH = "sm_90a"
 _OPTIONS = ("-std=c++17", "-O3", "-lineinfo", "-Wno-deprecated-gpu-targets")
@@ -61,10 +61,7 @@ def ptx(
     compiler = toolchain.nvcc()
     arch, feature = toolchain.for_this_gpu(DEFAULT_ARCH if arch is None else arch)
     options = [*feature, *options]
-    if arch not in compiler.targets:
-        raise toolchain.CudaError(
-            f"nvcc {compiler.version} cannot build {arch}: it builds {', '.join(compiler.targets)}"
-        )
+    compiler.check(arch)
     flags = [*_OPTIONS, *options]
     text = f"{toolchain.line_mark(1, name)}\n{source}\n"
     facts: list[object] = ["ptx", arch, text, toolchain.headers(source), flags, compiler.version]
@@ -76,7 +73,7 @@ def ptx(
         folder = result.parent
         (folder / "source.cu").write_text(text, encoding="utf-8")
         command = toolchain.nvcc_command("ptx", arch, options=[*beside, *flags])
-        done = process.run(
+        done = toolchain.started(
             [*command, folder / "source.cu", "-o", result],
             timeout=toolchain.BUILD_SECONDS,
             env=toolchain.temporary_in(folder),

@@ -45,6 +45,7 @@ _OLD = ((re.compile(r"_v[23]$"), ""), (re.compile(r"^cudaThreadExit$"), "cudaDev
         (re.compile(r"^cudaThread(?=Get|Set|Sync)"), "cudaDevice"))  # fmt: skip
 _OF_12 = "_12"  # the end of a name in the sources: what programs of CUDA 12 mean without it
 
+_MADE = ("libexchange.so", SONAME, driver_library.SONAME, "12/libcudart.so")
 _SECONDS = 120.0  # for one run of the C compiler
 
 
@@ -159,9 +160,14 @@ def for_linking(major: int) -> Path:
 
 def compiler() -> list[str]:
     """$CC, or gcc, or cc. Raises BuildError."""
-    chosen = os.environ.get("CC")
+    chosen = os.environ.get("CC", "").strip()
     if chosen:
-        return shlex.split(chosen)
+        try:
+            return shlex.split(chosen)
+        except ValueError as error:  # a quotation mark that nothing closes
+            raise BuildError(
+                f"CC={chosen}: {error}: set CC to a C compiler, or unset it"
+            ) from error
     for name in ("gcc", "cc", "clang"):
         if found := shutil.which(name):
             return [found]
@@ -184,7 +190,13 @@ def build() -> Path:
     for path in (*sorted(written), *_files(SOURCES), *_files(driver_library.SOURCES)):
         digest.update(path.name.encode() + path.read_bytes())
     name = f"runtime/{digest.hexdigest()[:16]}"
-    return build_cache.keep(name, lambda built: _compile(command, built))
+    folder = build_cache.keep(name, lambda built: _compile(command, built), holds=_MADE)
+    if odd := re.search("[:;$]", str(folder)):  # ld.so(8): between folders, and before tokens
+        raise BuildError(
+            f"programs find no library in {folder}, whose name has a {odd[0]}: "
+            "set PHASEBIT_CACHE to another folder"
+        )
+    return folder
 
 
 @cache
@@ -267,17 +279,22 @@ def _compile(command: list[str], built: Path) -> None:
 
 
 def link(command: list[str], *words: str | Path) -> None:
-    """Make a shared library with the C compiler. Raises BuildError."""
+    """Make a shared library, the last of the words, with the C compiler. Raises BuildError."""
     done = _run([*command, *FLAGS, "-shared", *map(str, words)])
     if not done.ok:
         why = "it took too long" if done.stopped else _refusal(done.stderr or done.stdout)
         raise BuildError(f"the stand-in runtime does not compile with {command[0]}: {why}")
+    if not Path(words[-1]).exists():  # what it is to make comes last
+        raise BuildError(
+            f"{command[0]} made no {Path(words[-1]).name} of the stand-in runtime: set CC to a C "
+            "compiler, or unset it"
+        )
 
 
 def _refusal(log: str) -> str:
     """What stopped a compiler, without the warnings that may stand around it."""
     errors = [line for line in log.splitlines() if re.search(r"\berror:|undefined reference", line)]
-    return "\n".join(errors[:10]) or log.strip()[-2000:]
+    return "\n".join(errors[:10]) or log.strip()[-2000:] or "it does not say why"
 
 
 def _run(command: list[str]) -> process.Finished:

@@ -76,6 +76,38 @@ def test_compiler_that_fails(tmp_path, monkeypatch):
     assert not list((tmp_path / "runtime").iterdir())
 
 
+@pytest.mark.parametrize(("given", "says"), [
+    ("true", "true made no libexchange.so of the stand-in runtime: set CC to a C compiler"),
+    ("gcc \"x", "CC=gcc \"x: No closing quotation: set CC to a C compiler, or unset it"),
+    ("false", "does not compile with false: it does not say why"),
+])  # fmt: skip
+def test_what_is_no_compiler(given, says, tmp_path, monkeypatch):
+    monkeypatch.setenv("PHASEBIT_CACHE", str(tmp_path))
+    monkeypatch.setenv("CC", given)
+    library.build.cache_clear()
+    with pytest.raises(library.BuildError) as raised:
+        library.build()
+    library.build.cache_clear()
+    assert says in str(raised.value)
+    assert not [*tmp_path.glob("runtime/*")]
+
+
+def test_an_empty_name_of_a_compiler_counts_for_nothing(monkeypatch):
+    monkeypatch.delenv("CC", raising=False)
+    usual = library.compiler()
+    monkeypatch.setenv("CC", "  ")
+    assert library.compiler() == usual
+
+
+@pytest.mark.parametrize("name", ["a:b", "a;b", "$ORIGIN"])
+def test_a_folder_that_no_program_can_search(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(library.build_cache, "keep", lambda *_, **__: tmp_path / name)
+    library.build.cache_clear()
+    with pytest.raises(library.BuildError, match=r"find no library in .*: set PHASEBIT_CACHE to"):
+        library.build()
+    library.build.cache_clear()
+
+
 def test_no_warning(tmp_path, monkeypatch):
     """What one gcc warns of, the next may refuse: gcc 14 did with pointers of another type."""
     monkeypatch.setenv("PHASEBIT_CACHE", str(tmp_path))
