@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
+from numpy.lib.stride_tricks import as_strided
+
 from phasebit import backtrace, occupancy
 from phasebit.emulator import Finding, LaunchError, demangle, findings, tensormap
 from phasebit.runtime import fatbin
@@ -80,6 +82,11 @@ class _Kernel:
 class _Call:
     words: Sequence[int]
     blob: bytes
+
+    @property
+    def name(self) -> str:
+        """The bytes as a name; a program may ask for one that is no text."""
+        return self.blob.decode(errors="replace")
 
 
 class Device:
@@ -258,7 +265,7 @@ class Device:
         module, error = self._load(*call.words)
         if module is None:
             return Reply(error)
-        symbol = module.symbols.get(call.blob.decode())
+        symbol = module.symbols.get(call.name)
         if symbol is None:
             return Reply(Status.INVALID_SYMBOL)
         return Reply(words=(symbol.address, symbol.size))
@@ -286,12 +293,12 @@ class Device:
         if module is None:
             return Reply(failed)
         try:
-            facts = module.kernels.get(call.blob.decode())
+            facts = module.kernels.get(call.name)
         except ModuleError as error:
             self.say(str(error), "invalid-ptx")
             return Reply(Status.INVALID_PTX)
         except Exception as error:
-            self._defect(f"kernel {call.blob.decode()}", error)
+            self._defect(f"kernel {call.name}", error)
             return Reply(Status.INVALID_PTX)
         if facts is None:
             return Reply(Status.INVALID_DEVICE_FUNCTION)
@@ -422,8 +429,8 @@ class Device:
         """The bytes of a fill."""
         address, value, pitch, width, rows, stream, _ = call.words
         extent = (rows - 1) * pitch + width
-        for row in range(rows):
-            self.memory.view(address + row * pitch, width)[:] = value & 0xFF
+        whole = self.memory.view(address, extent)
+        as_strided(whole, (rows, width), (pitch, 1))[:] = value & 0xFF
         self.memory.written(address, extent)
         self.clock.copy(stream, width * rows, False, False)
 
@@ -489,7 +496,7 @@ class Device:
         """words: thread, grid (3), block (3), shared bytes, addresses of the calls that lead
         there, outermost first; bytes: the error's name and the kernel's."""
         thread, gx, gy, gz, bx, by, bz, shared, *calls = call.words
-        error, _, kernel = call.blob.decode().partition(" ")
+        error, _, kernel = call.name.partition(" ")
         place = self._called_at(calls)
         written = [_extent((gx, gy, gz)), _extent((bx, by, bz)), *([str(shared)] if shared else [])]
         sentence = findings.say(

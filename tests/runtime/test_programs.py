@@ -134,6 +134,29 @@ class TestTrouble:
         ran = run(compiled("trouble"), "fork")
         assert ran.output == "child: cudaErrorInitializationError\nparent: cudaSuccess\n"
 
+    def test_the_device_is_for_one_process_at_a_time(self, compiled, run):
+        ran = run(compiled("trouble"), "beside")
+        assert sorted(ran.output.splitlines()) == [
+            "first: cudaSuccess", "first: cudaSuccess",
+            "second: cudaErrorDevicesUnavailable", "second: cudaSuccess",
+        ]  # fmt: skip
+        assert ran.said.count("\n") == 1
+        assert "another process of this program has the device" in ran.said
+
+    @pytest.mark.parametrize("when", ["closed before", "closed"])
+    def test_a_program_that_closes_our_files_is_told(self, when, compiled, run):
+        ran = run(compiled("trouble"), when)
+        assert ran.status == 125
+        assert ran.said == (
+            "phasebit: the program has closed files that are not its own, and with them the "
+            "device: let it close what it has opened\n"
+        )
+
+    def test_sizes_beyond_all_numbers_are_errors(self, compiled, run):
+        ran = run(compiled("trouble"), "huge")
+        memory, value = "cudaErrorMemoryAllocation", "cudaErrorInvalidValue"
+        assert ran.status == 0 and ran.output.splitlines() == [memory] * 4 + [value] * 2
+
     def test_no_offset_leads_out_of_a_variable(self, compiled, run):
         ran = run(compiled("trouble"), "symbols")
         assert (ran.status, ran.output) == (0, "")

@@ -336,6 +336,28 @@ def test_a_fill_sets_its_rows_and_nothing_between(
     assert half.device.clock.now == (1000 if set_to else 0)
 
 
+def test_a_fill_of_many_rows_is_one_write(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = made()
+    at = half.allocate(1 << 19)
+    looks: list[int] = []
+    view = half.memory.view
+    monkeypatch.setattr(half.memory, "view", lambda *where: looks.append(1) or view(*where))
+    assert half.ask(Op.FILL, at, 7, 2, 1, 1 << 18, 0, 1) == (0, ())
+    assert len(looks) == 1
+    assert view(at, 1 << 19).reshape(-1, 2).sum(axis=0).tolist() == [7 << 18, 0]
+
+
+def test_names_that_are_no_text_are_names_that_nothing_has(made: Made) -> None:
+    half = made()
+    for op, status in ((Op.KERNEL, Status.INVALID_DEVICE_FUNCTION),
+                       (Op.SYMBOL, Status.INVALID_SYMBOL)):  # fmt: skip
+        words = (MODULE,) if op is Op.KERNEL else (MODULE, 0)
+        assert half.ask(op, *words, blob=b"\xff\xfe") == (status, ())
+    half.post(Op.REFUSED, 1, 1, 1, 1, 1, 1, 1, 0, blob=b"cudaErrorInvalidValue \xff")
+    half.device.program_left()
+    assert "was refused with cudaErrorInvalidValue" in half.told()
+
+
 def test_a_fill_that_leaves_its_allocation_sets_nothing(made: Made) -> None:
     half = made()
     at = half.allocate(10)

@@ -4,8 +4,13 @@
 #include "graph.h"
 #include <string.h>
 
-static uint64_t extent_bytes(struct block block, struct cudaExtent e) {
-    return (e.depth - 1) * block.slice + (e.height - 1) * block.pitch + e.width;
+/* From the first byte of a box to its last; false where no number is large enough. */
+static bool extent_bytes(struct block block, struct cudaExtent e, uint64_t *bytes) {
+    uint64_t slices, rows;
+    return !__builtin_mul_overflow(e.depth - 1, block.slice, &slices) &&
+           !__builtin_mul_overflow(e.height - 1, block.pitch, &rows) &&
+           !__builtin_add_overflow(slices, rows, bytes) &&
+           !__builtin_add_overflow(*bytes, e.width, bytes);
 }
 
 cudaError_t copy(struct block to, struct block from, struct cudaExtent extent, int kind,
@@ -27,7 +32,9 @@ cudaError_t copy(struct block to, struct block from, struct cudaExtent extent, i
     /* The legacy stream would wait for what is not to run yet. */
     if (is_legacy(stream) && capturing(NULL))
         return cudaErrorStreamCaptureImplicit;
-    uint64_t to_bytes = extent_bytes(to, extent), from_bytes = extent_bytes(from, extent);
+    uint64_t to_bytes, from_bytes;
+    if (!extent_bytes(to, extent, &to_bytes) || !extent_bytes(from, extent, &from_bytes))
+        return cudaErrorInvalidValue;
     cudaError_t error = CALL(OP_COPY, NULL, 0, (uint64_t)to.at, to_bytes, (uint64_t)from.at,
                              from_bytes, extent.width * extent.height * extent.depth, kind,
                              stream->number, wait);

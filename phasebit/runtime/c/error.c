@@ -31,8 +31,10 @@ void say_there(int file) {
 
 void say_raw(const char *text, size_t size) {
     static const char mark[] = "phasebit: ";
-    ssize_t written = words == STDERR_FILENO ? write(words, mark, sizeof mark - 1) : 0;
-    written += write(words, text, size);
+    if (words != STDERR_FILENO && write(words, text, size) >= 0)
+        return;
+    ssize_t written = write(STDERR_FILENO, mark, sizeof mark - 1);
+    written += write(STDERR_FILENO, text, size);
     (void)written;
 }
 

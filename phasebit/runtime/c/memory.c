@@ -75,22 +75,34 @@ API cudaError_t cudaMallocHost(void **pointer, size_t size) {
 /* Rows begin on 512 bytes, as on the GPUs that the book measures. */
 enum { PITCH = 512 };
 
+static size_t pitch_of(size_t width) {
+    return width > SIZE_MAX - PITCH ? SIZE_MAX : (width + PITCH - 1) / PITCH * PITCH;
+}
+
+/* The bytes of rows in slices; more than there are numbers for is more than any device has. */
+static size_t bytes_of(size_t pitch, size_t rows, size_t slices) {
+    size_t slice, all;
+    if (__builtin_mul_overflow(pitch, rows, &slice) || __builtin_mul_overflow(slice, slices, &all))
+        return SIZE_MAX;
+    return all;
+}
+
 API cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
     ENTER();
     if (!pointer || !pitch)
         return fail(cudaErrorInvalidValue);
-    *pitch = (width + PITCH - 1) / PITCH * PITCH;
-    return fail(allocate(pointer, *pitch * height, SPACE_DEVICE));
+    *pitch = pitch_of(width);
+    return fail(allocate(pointer, bytes_of(*pitch, height, 1), SPACE_DEVICE));
 }
 
 API cudaError_t cudaMalloc3D(struct cudaPitchedPtr *made, struct cudaExtent extent) {
     ENTER();
     if (!made)
         return fail(cudaErrorInvalidValue);
-    *made = (struct cudaPitchedPtr){.pitch = (extent.width + PITCH - 1) / PITCH * PITCH,
+    *made = (struct cudaPitchedPtr){.pitch = pitch_of(extent.width),
                                     .xsize = extent.width,
                                     .ysize = extent.height};
-    size_t size = made->pitch * extent.height * extent.depth;
+    size_t size = bytes_of(made->pitch, extent.height, extent.depth);
     return fail(allocate(&made->ptr, size, SPACE_DEVICE));
 }
 

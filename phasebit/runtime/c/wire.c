@@ -36,6 +36,9 @@ uint64_t launches_finished(void) { return connected() ? *finished_word() : 0; }
 
 static void gone(void) {
     /* The device half says itself why it ended; there is no going on without it. */
+    if (errno == EBADF || errno == ENOTSOCK)
+        say("the program has closed files that are not its own, and with them the device: let it "
+            "close what it has opened");
     device = -1;
     _exit(125);
 }
@@ -64,6 +67,8 @@ static void receive(void *at, size_t size) {
         ssize_t done = recv(device, at, size, 0);
         if (done < 0 && errno == EINTR)
             continue;
+        if (!done)
+            errno = 0;
         if (done <= 0)
             gone();
         at = (char *)at + done;
@@ -85,7 +90,7 @@ static void send_message(enum op op, const uint64_t *words, size_t count, const 
 static void keep_printed(size_t size) {
     char *longer = realloc(printed, printed_size + size);
     if (!longer)
-        gone();
+        abort();
     printed = longer;
     receive(printed + printed_size, size);
     printed_size += size;
@@ -141,6 +146,13 @@ void flush_printed(void) {
     printed_size = 0;
 }
 
+/* Processes that a program has forked before its first call find the same device. It is for one at
+ * a time: a lock on the memory belongs to a process, and ends with it (fcntl(2)). */
+static bool alone(int memory_fd) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return !fcntl(memory_fd, F_SETLK, &lock) || (errno != EAGAIN && errno != EACCES);
+}
+
 /* Find the device in the environment. The variable is taken out again: a program started by
  * this one has no device unless it is run with its own. */
 static cudaError_t connect_device(void) {
@@ -154,6 +166,15 @@ static cudaError_t connect_device(void) {
             say("no device: start this program with `python -m phasebit run PROGRAM`");
         told = true;
         return cudaErrorNoDevice;
+    }
+    if (!alone(memory_fd)) {
+        if (!told) {
+            say_there(words_fd);
+            say("another process of this program has the device, which the stand-in gives to one "
+                "at a time: let that one end first");
+        }
+        told = true;
+        return cudaErrorDevicesUnavailable;
     }
     unsetenv(ENVIRONMENT);
     fcntl(socket_fd, F_SETFD, FD_CLOEXEC);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cuda_runtime.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 __global__ void endless() { // its count decides, so nobody can say that it goes round in circles
@@ -20,10 +21,54 @@ extern "C" cudaError_t cudaGetDeviceProperties_v2(void *properties, int device);
 
 __device__ int first, second;
 
+/* Two processes that use the device at the same time: which of them has it, the other is told. */
+void beside() {
+    int ready[2];
+    pipe(ready);
+    int *p;
+    if (!fork()) {
+        printf("first: %s\n", cudaGetErrorName(cudaMalloc(&p, 64)));
+        fflush(stdout);
+        write(ready[1], "", 1);
+        sleep(1);
+        printf("first: %s\n", cudaGetErrorName(cudaMemset(p, 1, 64)));
+        exit(0);
+    }
+    char byte;
+    read(ready[0], &byte, 1);
+    printf("second: %s\n", cudaGetErrorName(cudaMalloc(&p, 64)));
+    wait(nullptr);
+    printf("second: %s\n", cudaGetErrorName(cudaMalloc(&p, 64)));
+}
+
+/* Sizes that are no numbers of 64 bits any more. */
+void huge(int *p) {
+    size_t much = 1ull << 40, pitch;
+    void *q;
+    cudaPitchedPtr pitched;
+    printf("%s\n", cudaGetErrorName(cudaMallocPitch(&q, &pitch, much, much)));
+    printf("%s\n", cudaGetErrorName(cudaMallocPitch(&q, &pitch, ~0ull, 1)));
+    printf("%s\n", cudaGetErrorName(cudaMalloc3D(&pitched, {much, 1 << 23, 2})));
+    printf("%s\n", cudaGetErrorName(cudaMalloc(&q, ~0ull)));
+    size_t rows = (1 << 24) + 1; // the last one would lie where the first one does
+    printf("%s\n", cudaGetErrorName(cudaMemcpy2D(p, much, p, much, 1, rows, cudaMemcpyDefault)));
+    printf("%s\n", cudaGetErrorName(cudaMemset2D(p, much, 0, 1, rows)));
+}
+
 int main(int, char **arguments) {
     const char *what = arguments[1];
     int *p;
+    if (!strcmp(what, "beside"))
+        return beside(), 0;
+    if (!strcmp(what, "closed before"))
+        closefrom(3);
     cudaMalloc(&p, 64);
+    if (!strcmp(what, "closed")) {
+        closefrom(3);
+        cudaFree(p);
+    }
+    if (!strcmp(what, "huge"))
+        huge(p);
     if (!strcmp(what, "twelve")) {
         char properties[1032 + 8] = {};
         strcpy(properties + 1032, "behind");
