@@ -62,6 +62,12 @@ def one_sentence(error: Exception) -> str:
         (kernel(STORE)[:-3], "never closed"),
         (kernel(STORE)[:200], "cut short"),
         (HEAD + ".global .align 3 .u32 x;", "power of two"),
+        (HEAD + f".global .u32 x[1] = {'{' * 50_000}", "nested too deeply"),
+        (HEAD + f".global .u64 x = {'generic(' * 9_000}x{')' * 9_000};", "nested too deeply"),
+        (kernel(f"mov.u32 %r1, {'9' * 5_000};"), "64 bits at most"),
+        (HEAD + f".global .b8 x[{'9' * 5_000}];", "64 bits at most"),
+        (kernel("mov.u64 %rd1, 0x10000000000000000;"), "64 bits at most"),
+        (HEAD + f'.file {"9" * 5_000} "x.cu"', "64 bits at most"),
         (HEAD + ".global .b8 x[99999999999];", "no memory holds"),
         (HEAD + ".global .b8 x[2000000000];", "has room"),
         (HEAD + ".global .u32 x = 1.5;", "holds integers"),
@@ -183,6 +189,10 @@ def test_source_that_does_not_compile(source: str, arch: str, words: str) -> Non
         ({"args": [None]}, "NoneType"),
         ({"args": [[1, 2]]}, "list"),
         ({"args": [1 << 64]}, "does not fit"),
+        ({"grid": np.array(0)}, "grid"),
+        ({"args": [np.str_("ab")]}, "a <U2 cannot be passed as a number"),
+        ({"args": [np.datetime64(0, "s")]}, "cannot be passed as a number"),
+        ({"args": [np.complex64(1)]}, "a complex64 cannot be passed as a number"),
         ({"args": [np.array(["a"], object)]}, "numeric"),
         ({"args": [np.zeros((4, 4)).T]}, "not contiguous"),
         ({"args": [np.zeros(8)[::2]]}, "not contiguous"),
@@ -196,6 +206,22 @@ def test_launches_that_cannot_begin(change: dict[str, Any], words: str) -> None:
         module["k"].launch(**options)
     assert words in one_sentence(caught.value)
     assert len(module.memory.allocations) == before, "nothing stays allocated"
+
+
+def test_numbers_that_no_float_is() -> None:
+    text = kernel("ret;").replace(".param .u64 out", ".param .f32 x")
+    for number, words in ((10**400, "has 4 bytes: "), (np.int32(1), "floating-point")):
+        with pytest.raises(LaunchError, match=words):
+            pb.Module(text)["k"].launch(1, 1, [number])
+    text = text.replace(".f32 x", ".b8 x")
+    with pytest.raises(LaunchError, match=r"is an integer, but 1.0 was given"):
+        pb.Module(text)["k"].launch(1, 1, [1.0])
+
+
+def test_a_grid_of_an_array_without_dimensions() -> None:
+    out = np.zeros(4, np.uint32)
+    pb.Module(kernel(STORE))["k"].launch(np.array(1), np.array([4]), [out])
+    assert out.any()
 
 
 def test_names_of_kernels() -> None:

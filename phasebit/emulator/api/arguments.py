@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from phasebit.emulator.api.placed import Placed
 from phasebit.emulator.copy_engine.tensormap import SIZE as MAP_SIZE
 from phasebit.emulator.copy_engine.tensormap import Descriptor, TensorMap
 from phasebit.emulator.errors import LaunchError
@@ -97,7 +98,7 @@ def marshal(
     if len(args) != len(wanted):
         raise LaunchError(f"{name} takes {len(wanted)} arguments, not {len(args)}")
     data = bytearray(layout.parameter_size)
-    known: dict[tuple[int, int], int] = {}
+    known = Placed(args, arrays.place)
     declared = parameter_types(function.name)
     for i, (arg, parameter) in enumerate(zip(args, wanted, strict=True)):
         if isinstance(arg, np.ndarray):
@@ -151,9 +152,9 @@ def check_elements(given: np.dtype[Any], declared: str, what: str) -> None:
 
 def _argument(
     arg: Any, parameter: Variable, number: int, what: str, arrays: DeviceArrays,
-    known: dict[tuple[int, int], int],
+    known: Placed,
 ) -> bytes:  # fmt: skip
-    """One parameter's bytes; ``known``: where arrays lie that were given before."""
+    """One parameter's bytes; ``known``: where the launch's arrays lie."""
     size = parameter.size
     if isinstance(arg, TensorMap):
         return _tensor_map(arg, parameter, number, what, arrays, known)
@@ -162,10 +163,8 @@ def _argument(
             raise LaunchError(f"{what} is a number of {size} bytes, but an array was given")
         if not arg.flags.c_contiguous:
             raise LaunchError(f"{what} is not contiguous; pass np.ascontiguousarray(...)")
-        key = (arg.__array_interface__["data"][0], arg.nbytes)
-        if key not in known:
-            known[key] = arrays.place(arg, f"argument {number}")
-        return known[key].to_bytes(8, "little")
+        own = np.asarray(arg)  # of a masked array, a matrix: what lies below
+        return known.address(own, f"argument {number}").to_bytes(8, "little")
     if hasattr(arg, "__cuda_array_interface__"):
         address = arrays.adopt(arg, what)
         if size != 8:
@@ -187,7 +186,7 @@ def _argument(
 
 def _tensor_map(
     arg: TensorMap, parameter: Variable, number: int, what: str, arrays: DeviceArrays,
-    known: dict[tuple[int, int], int],
+    known: Placed,
 ) -> bytes:  # fmt: skip
     """The 128 bytes of a tensor map, for the place that its array gets."""
     if parameter.size != MAP_SIZE:
@@ -219,6 +218,8 @@ def _number(arg: Any, parameter: Variable, what: str) -> bytes:
     size = parameter.size
     kind = parameter.type
     if isinstance(arg, np.generic):
+        if arg.dtype.kind in "SUMmO" or (arg.dtype.kind == "c" and kind[0] in "usf"):
+            raise LaunchError(f"{what}: a {arg.dtype} cannot be passed as a number")
         if arg.dtype.itemsize != size:
             raise LaunchError(
                 f"{what} has {size} bytes, but a {arg.dtype} of {arg.dtype.itemsize} was given"
@@ -232,12 +233,16 @@ def _number(arg: Any, parameter: Variable, what: str) -> bytes:
         raise LaunchError(
             f"{what} is a struct of {size} bytes; pass bytes or a NumPy structured scalar"
         )
-    if isinstance(arg, float):
-        if kind not in ("f16", "f32", "f64") and kind[0] != "b":
-            raise LaunchError(f"{what} is an integer, but {arg!r} was given")
-        return bytes(np.dtype(f"f{size}").type(arg).tobytes())
-    if kind in ("f16", "f32", "f64"):
-        return bytes(np.dtype(f"f{size}").type(arg).tobytes())
+    if isinstance(arg, float) and kind not in ("f16", "f32", "f64") and (
+        kind[0] != "b" or size == 1
+    ):  # fmt: skip
+        raise LaunchError(f"{what} is an integer, but {arg!r} was given")
+    if isinstance(arg, float) or kind in ("f16", "f32", "f64"):
+        try:
+            with np.errstate(over="ignore"):  # it is infinite then, as in C++
+                return bytes(np.dtype(f"f{size}").type(arg).tobytes())
+        except OverflowError as error:
+            raise LaunchError(f"{what} has {size} bytes: {error}") from error
     number = int(arg)
     if not -(1 << 8 * size - 1) <= number < 1 << 8 * size:
         raise LaunchError(f"{what} has {size} bytes; {number} does not fit")

@@ -112,7 +112,9 @@ class Extents:
 
 def three(value: Extent, what: str) -> Three:
     """One to three positive numbers as three; raises :class:`LaunchError` for anything else."""
-    numbers: list[Any] = list(value) if isinstance(value, Sequence | np.ndarray) else [value]
+    if isinstance(value, np.ndarray):  # one without dimensions is no sequence
+        value = value.ravel().tolist()
+    numbers: list[Any] = list(value) if isinstance(value, Sequence) else [value]
     if not 1 <= len(numbers) <= 3 or not all(
         isinstance(n, int | np.integer) and n >= 1 for n in numbers
     ):

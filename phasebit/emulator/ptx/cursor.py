@@ -67,8 +67,18 @@ class Cursor:
         negative = self.accept("-")
         if self.token.kind != "int":
             raise self.fail(f"expected an integer but found {self.token.text!r}")
-        value = integer(self.next().text)
+        value = self.constant(self.next())
         return -value if negative else value
+
+    def constant(self, token: Token) -> int:
+        """The value of a token that is an integer."""
+        try:
+            value = integer(token.text)
+        except ValueError:  # Python reads no number of some thousands of digits
+            value = 1 << 64
+        if value >> 64:
+            raise self.fail("an integer constant has 64 bits at most", token)
+        return value
 
     def offset(self) -> int:
         """Read ``+4-8`` …, the empty text included: its sum."""
@@ -85,7 +95,7 @@ class Cursor:
             sign = -sign if self.next().text == "-" else sign
         token = self.next()
         if token.kind == "int":
-            return Immediate(sign * integer(token.text))
+            return Immediate(sign * self.constant(token))
         if token.kind == "float":
             return Immediate(sign * float(token.text))
         if token.kind == "bits":

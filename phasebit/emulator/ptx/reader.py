@@ -39,7 +39,11 @@ def read(text: str) -> Module:
     Raises :class:`PtxError` with the line for anything that is not PTX,
     including text that ends too early.
     """
-    return ModuleReader(text).module()
+    reader = ModuleReader(text)
+    try:
+        return reader.module()
+    except RecursionError:
+        raise reader.cursor.fail("brackets are nested too deeply here") from None
 
 
 class ModuleReader:

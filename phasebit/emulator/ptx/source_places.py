@@ -9,7 +9,7 @@ import os
 import re
 from bisect import bisect
 
-from phasebit.emulator.ptx.cursor import Cursor, integer
+from phasebit.emulator.ptx.cursor import Cursor
 from phasebit.emulator.ptx.mangling import demangle
 from phasebit.emulator.ptx.syntax import Location
 
@@ -33,7 +33,7 @@ class SourcePlaces:
             if token.text == ".file":
                 number, name = tokens[place + 1 : place + 3]
                 if number.kind == "int" and name.kind == "string":
-                    names[integer(number.text)] = _unescaped(name.text[1:-1])
+                    names[self.cursor.constant(number)] = _unescaped(name.text[1:-1])
         return names
 
     def generated(self, start: int) -> bool:
