@@ -50,7 +50,7 @@ device: Literal["auto", "gpu", "emulator"] = os.environ.get(  # type: ignore[ass
 )
 """What runs kernels: ``"auto"``, ``"gpu"``, ``"emulator"``; see :mod:`.launching.devices`."""
 
-strict: bool = os.environ.get("PHASEBIT_STRICT", "0") not in ("", "0")
+strict: bool = os.environ.get("PHASEBIT_STRICT", "0").lower() not in ("", "0", "false", "no", "off")
 """Whether a launch with findings raises :class:`Found`, where it does not say so itself."""
 
 __all__ = [

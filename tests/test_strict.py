@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,20 @@ def test_strict_is_for_all_launches(monkeypatch: pytest.MonkeyPatch) -> None:
         kernel().launch(*ARGUMENTS)
     assert kernel().launch(*ARGUMENTS, raises=False).findings
     assert kernel().launch(1, 1, [np.zeros(1, np.int32)]).findings == []
+
+
+@pytest.mark.parametrize(("said", "meant"), [
+    ("1", True), ("true", True), ("yes", True), ("0", False), ("", False), ("false", False),
+    ("False", False), ("no", False), ("OFF", False), (None, False),
+])  # fmt: skip
+def test_what_the_environment_says(
+    said: str | None, meant: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PHASEBIT_STRICT", raising=False)
+    if said is not None:
+        monkeypatch.setenv("PHASEBIT_STRICT", said)
+    found = runpy.run_path(pb.__file__)
+    assert found["strict"] is meant
 
 
 COUNTS = "mov.u32 %r1, 0;\nAGAIN: add.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r1, -1; @%p1 bra AGAIN;"

@@ -99,7 +99,7 @@ def _memory_behind(value: Any) -> tuple[Any, Bytes]:
         return storage, _bytes(storage.data_ptr(), storage.nbytes())
     while isinstance(value.base, np.ndarray):
         value = value.base
-    low, high = np.lib.array_utils.byte_bounds(value)
+    low, high = getattr(np.lib, "array_utils", np).byte_bounds(value)  # np.lib's since NumPy 2
     return value, _bytes(low, high - low)
 
 

@@ -15,11 +15,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from typing import TextIO
 
+from phasebit import build_cache, files
 from phasebit.emulator import EmulatorError
-from phasebit.runtime import in_process
+from phasebit.runtime import in_process, library
 from phasebit.runtime.in_process import SCHEDULES, Runs
 from phasebit.runtime.report import AsJson, End, ForPeople
+from phasebit.runtime.run_program import ProgramError
 
 
 def run(
@@ -46,11 +49,18 @@ def run(
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args(words)
+    file: TextIO | None = None
     try:
         wrong = _unusable(given.program, given.module)
         in_process.capability(given.target)
-        file = given.report.open("w") if given.report else None
-    except EmulatorError as error:
+        if not wrong and given.report:  # a report in place of the program would be its end
+            if not given.module and given.report.resolve() == Path(given.program).resolve():
+                wrong = f"--report {given.report}: that is the program: name another file"
+            else:
+                file = files.for_writing(given.report)
+        if not wrong:
+            in_process.process()  # its libraries of CUDA before PyTorch's
+    except (EmulatorError, library.BuildError, build_cache.CacheError, ProgramError) as error:
         wrong = str(error)
     except OSError as error:
         wrong = f"the report cannot be written: {error.strerror}: {error.filename}"
@@ -59,26 +69,39 @@ def run(
     sys.argv = [given.program, *given.arguments]
     # As `python program` and `python -m program` have it.
     sys.path.insert(0, str(Path.cwd() if given.module else Path(given.program).resolve().parent))
-    in_process.process()  # its libraries of CUDA before PyTorch's
     with ExitStack() as stack:
         if file:
             stack.enter_context(file)
         reporter = AsJson(file) if file else ForPeople(sys.stderr)
-        status = 0
-        with emulated(given.target, schedules=given.schedule) as runs:
-            try:
-                if given.module:
-                    runpy.run_module(given.program, run_name="__main__", alter_sys=True)
-                else:
-                    runpy.run_path(given.program, run_name="__main__")
-            except SystemExit as end:
-                status = end.code if isinstance(end.code, int) else int(end.code is not None)
-            except Exception:  # what was found is told all the same
-                traceback.print_exc()
-                status = 1
+        runs, status = Runs(), 130
+        try:
+            with emulated(given.target, schedules=given.schedule) as runs:
+                status = _status(given.program, given.module)
+        except ModuleNotFoundError as error:  # of what the door needs
+            parser.error(str(error))
+        except KeyboardInterrupt:
+            pass
         reporter.found(runs.findings)
         reporter.ended(End(status), None)
     return status
+
+
+def _status(program: str, module: bool) -> int:
+    """Run the program; the status with which it would end. What was found is told all the same."""
+    try:
+        if module:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(program, run_name="__main__")
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)  # as Python does
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
 
 
 def _unusable(program: str, module: bool) -> str:

@@ -23,9 +23,9 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
-from phasebit.emulator import Finding, LaunchError, digest
+from phasebit.emulator import Finding, LaunchError, Mode, Schedule, digest
 from phasebit.runtime import driver_library, library
 from phasebit.runtime.backend import KernelFacts, Launch, Module, Outcome, Symbol
 from phasebit.runtime.emulated import MAX_STEPS, EmulatorBackend
@@ -254,6 +254,26 @@ def capability(target: str) -> int:
     return int(match[1])
 
 
+def _chosen(schedules: str | Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """The schedules and seeds of a word, or of a list. Raises LaunchError for what is none."""
+    if isinstance(schedules, str):
+        if schedules not in SCHEDULES:
+            raise LaunchError(f"schedules={schedules!r}: choose one of {', '.join(SCHEDULES)}")
+        return SCHEDULES[schedules]
+    try:
+        pairs = [(name, seed) for name, seed in schedules]
+    except (TypeError, ValueError):
+        pairs = []
+    if not pairs:
+        raise LaunchError(
+            f"schedules={schedules!r}: give a word, or pairs of a name and a seed, one at least, "
+            'as [("late", 0), ("random", 3)]'
+        )
+    for name, seed in pairs:
+        Mode(schedule=cast(Schedule, name), seed=seed)  # which refuses what is none
+    return tuple(pairs)
+
+
 @contextmanager
 def emulated(
     target: str = "sm_90a", *, schedules: str | Sequence[tuple[str, int]] = "late",
@@ -267,9 +287,7 @@ def emulated(
     another; `phasebit.runtime.library.BuildError` without a C compiler.
     """
     number = capability(target)
-    if isinstance(schedules, str) and schedules not in SCHEDULES:
-        raise LaunchError(f"schedules={schedules!r}: choose one of {', '.join(SCHEDULES)}")
-    chosen = SCHEDULES[schedules] if isinstance(schedules, str) else tuple(schedules)
+    chosen = _chosen(schedules)
     here = process()
     if here.active:
         raise LaunchError("one emulated block stands in another: leave the first one before")

@@ -143,6 +143,11 @@ def test_what_packages_ask_of_an_array(run):
     [
         ('emulated("hopper")', "name it as nvcc does"),
         ('emulated(schedules="some")', "choose one of eager, late, random, all"),
+        ("emulated(schedules=[])", "give a word, or pairs of a name and a seed, one at least"),
+        ('emulated(schedules=("late", "eager"))', "give a word, or pairs of a name and a seed"),
+        ("emulated(schedules=3)", "schedules=3: give a word, or pairs"),
+        ('emulated(schedules=[("soon", 0)])', "schedule 'soon': choose one of eager"),
+        ('emulated(schedules=[("random", -1)])', "seed=-1: seeds count from 0"),
     ],
 )
 def test_bad_input_is_a_sentence(asked, words, run):
