@@ -91,7 +91,7 @@ clean:  ## remove what was rendered and cached (the set-up stays: rm -r .venv .v
 # One version of each package for every Python that pyproject.toml names: the newest that the
 # oldest of them takes.
 pin:  ## pin the newest versions that requirements.in allows on every Python
-	@rm -rf _build/pin && $(PYTHON) -m venv _build/pin
+	@rm -rf _build/pin && "$(PYTHON)" -m venv _build/pin
 	@_build/pin/bin/pip install --disable-pip-version-check -q uv
 	@_build/pin/bin/uv pip compile -q --universal --python-version 3.11 --fork-strategy fewest \
 	    --no-annotate --no-header requirements.in -o _build/pin/pins
@@ -102,10 +102,10 @@ pin:  ## pin the newest versions that requirements.in allows on every Python
 # -- set-up ----------------------------------------------------------------
 
 $(SETUP): FORCE
-	@for python in $(PYTHON) $(if $(NAMED),,$(PY)); do \
-	    if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-	        exec $$python tools/setup.py $(NAMED); fi; done; \
-	echo "The book needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." \
+	@for python in "$(PYTHON)" $(if $(NAMED),,$(PY)); do \
+	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        exec "$$python" tools/setup.py $(NAMED); fi; done; \
+	echo "The book needs Python 3.11 or newer, and '$(PYTHON)' is $$("$(PYTHON)" --version 2>&1 || true)." \
 	     "Name another: make setup PYTHON=python3.12" >&2; exit 1
 FORCE:
 

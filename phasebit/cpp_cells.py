@@ -7,6 +7,7 @@ functions with :meth:`~phasebit.native.Function.guarded` first.
 
 from __future__ import annotations
 
+import keyword
 import shlex
 from typing import Any
 
@@ -35,7 +36,7 @@ class CppMagics(Magics):
     def cpp(self, line: str, cell: str) -> None:
         """Compile the functions in the cell: ``%%cpp NAME [OPTIONS of the compiler]``."""
         name, *options = words(line) or [""]
-        if not name.isidentifier():
+        if not name.isidentifier() or keyword.iskeyword(name):
             raise UsageError("%%cpp NAME: give the name by which Python is to call the functions")
         library = native.compile(cell, name=CELL, first_line=2, options=options)
         assert self.shell is not None  # a magic runs in a shell

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasebit import files, keeper, toolchain
+from phasebit.emulator import demangle
 
 Argument = NDArray[Any] | int | float
 
@@ -50,7 +51,8 @@ _TYPES: dict[str, type[Any]] = {
 
 _DECLARATION = re.compile(r'extern\s+"C"\s+(?P<result>\w+)\s+(?P<name>\w+)\s*\((?P<list>[^)]*)\)')
 _PARAMETER = re.compile(
-    r"(?P<const>const\s+)?(?P<type>\w+)\s*(?P<pointer>\*)?\s*(?:__restrict(?:__)?\s+)?(?P<name>\w+)"
+    r"(?P<const>const\s+)?(?P<type>\w+)"
+    r"(?:\s*(?P<pointer>\*)\s*(?:__restrict(?:__)?\s+)?|\s+)(?P<name>\w+)"
 )
 
 
@@ -216,11 +218,16 @@ class Library:
     def __init__(self, build: toolchain.HostBuild, source: str, name: str) -> None:
         self.build = build
         self.name = name
-        loaded = ctypes.CDLL(os.fspath(build.library))
+        try:
+            loaded = ctypes.CDLL(os.fspath(build.library))
+        except OSError as error:
+            missing = re.search(r"undefined symbol: (\S+)", str(error))
+            why = f"nobody defines {demangle(missing[1])}" if missing else str(error)
+            raise CallError(f"{name} cannot be loaded: {why}") from error
         self.functions = {
             each["name"]: Function(
                 each["name"],
-                getattr(loaded, each["name"]),
+                _defined(loaded, each["name"], name),
                 _parameters(each["list"], name),
                 None if each["result"] == "void" else _dtype(each["result"], name),
             )
@@ -237,6 +244,13 @@ class Library:
         raise AttributeError(f"{self.__dict__.get('name')} has no function {name!r}")
 
 
+def _defined(loaded: ctypes.CDLL, function: str, source: str) -> Any:
+    try:
+        return getattr(loaded, function)
+    except AttributeError as error:
+        raise CallError(f"{source} declares {function} and does not define it") from error
+
+
 def _plain(source: str) -> str:
     """A source without its comments."""
     return re.sub(r"//[^\n]*|/\*.*?\*/", " ", source, flags=re.DOTALL)
@@ -250,7 +264,9 @@ def _dtype(name: str, source: str) -> np.dtype[Any]:
 
 
 def _parameters(text: str, source: str) -> list[Parameter]:
-    found = []
+    found: list[Parameter] = []
+    if text.strip() == "void":
+        return found
     for each in filter(None, map(str.strip, text.split(","))):
         match = _PARAMETER.fullmatch(each)
         if match is None:

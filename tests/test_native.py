@@ -104,17 +104,32 @@ def test_an_error_names_the_line() -> None:
     assert caught.value.line == 3
 
 
+STDINT = "#include <cstdint>\n"
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [
         ("int f() { return 1; }", 'declares no function: begin one with extern "C"'),
         ('extern "C" void f(long double x) {}', "cannot read the parameter 'long double x'"),
         ('struct S { int x; };\nextern "C" void f(S x) {}', "passes no S to a function"),
+        (STDINT + 'extern "C" void f(int32_t) {}', "cannot read the parameter 'int32_t'"),
+        ('extern "C" void f(float*) {}', r"cannot read the parameter 'float\*'"),
+        ('extern "C" void f(float x);', "declares f and does not define it"),
+        ('void g(int);\nextern "C" void f(float x) { g(1); }', "nobody defines g$"),
     ],
 )
 def test_declarations_that_python_cannot_call(source: str, said: str) -> None:
     with pytest.raises(CallError, match=said):
         native.compile(source)
+
+
+def test_a_function_without_parameters_may_say_so() -> None:
+    library = native.compile('#include <cstdint>\nextern "C" int32_t f(void) { return 7; }\n'
+                             'extern "C" float g(float*a, const float *b) { return *a + *b; }')
+    assert library.f() == 7 and library.f.parameters == ()
+    one = np.ones(1, np.float32)
+    assert library.g(one, one) == 2
 
 
 def test_no_such_kernel() -> None:
@@ -135,8 +150,9 @@ def test_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
     assert "mine: scale(n, by, x, y), sum(n, x)" in text
     assert text.startswith("⏱ compiled by ") and "-O3 -march=native" in text
     assert shell.user_ns["mine"].sum(2, np.ones(2)) == 2
-    with pytest.raises(UsageError, match="give the name"):
-        shell.run_cell_magic("cpp", "", SOURCE)
+    for name in ("", "class", "1", "-O1"):
+        with pytest.raises(UsageError, match="give the name"):
+            shell.run_cell_magic("cpp", name, SOURCE)
     with pytest.raises(UsageError, match='No closing quotation in: mine "'):
         shell.run_cell_magic("cpp", 'mine "', SOURCE)
     with pytest.raises(toolchain.CompileError, match=r"made no library.so of cell"):

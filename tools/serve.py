@@ -30,9 +30,17 @@ class Pages(SimpleHTTPRequestHandler):
         super().end_headers()
 
 
+class Server(ThreadingHTTPServer):
+    """One that says nothing of readers who turn away while a page is sent."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
 def server(folder: Path, port: int = 0) -> ThreadingHTTPServer:
     """A server of ``folder`` on the loopback address; port 0 is any free one."""
-    return ThreadingHTTPServer(("127.0.0.1", port), partial(Pages, directory=str(folder)))
+    return Server(("127.0.0.1", port), partial(Pages, directory=str(folder)))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -95,7 +96,7 @@ def environment_fault() -> str:
         return "it was not made by 'make setup', or not to its end"
     if INSTALLING.exists():
         return "its set-up was interrupted"
-    if IDENTITY.read_text() != json.dumps(found) or found[2] != str(VENV):
+    if IDENTITY.read_bytes() != json.dumps(found).encode() or found[2] != str(VENV):
         return "it was made with another Python, or in another folder"
     if "--named" in sys.argv and found[:2] != [[*sys.version_info[:2]], sys.base_prefix]:
         return f"it has Python {found[0][0]}.{found[0][1]} of {found[1]}, and you name another"
@@ -169,7 +170,7 @@ class Part:
     def due(self) -> bool:
         """Whether this is to be done."""
         fault = self.fault()
-        done = self.stamp.is_file() and self.stamp.read_text() == self.facts()
+        done = self.stamp.is_file() and self.stamp.read_bytes() == self.facts().encode()
         return fault is not None and (bool(fault) or not done)
 
     def make(self) -> None:
@@ -217,17 +218,22 @@ def nvcc_fault() -> str | None:
         "try: print(toolchain.nvcc().path)\n"
         "except toolchain.ToolMissing as error: raise SystemExit(str(error))"
     )
-    answer = subprocess.run([PYTHON, "-c", ask], cwd=ROOT, capture_output=True, text=True)
+    answer = subprocess.run(
+        [PYTHON, "-c", ask], cwd=ROOT, capture_output=True, text=True, errors="replace"
+    )
     if answer.returncode:
-        return answer.stderr.strip().splitlines()[-1].partition(": install")[0]
+        said = answer.stderr.strip().splitlines() or [f"{PYTHON} ended with {answer.returncode}"]
+        return said[-1].partition(": install")[0]
     return "" if Path(answer.stdout.strip()).is_relative_to(VENV) else None
 
 
 def gpu() -> str | None:
     """Whether a driver lists a GPU: nothing if so, else ``None``."""
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        if subprocess.run(["nvidia-smi", "-L"], capture_output=True, timeout=20).stdout:
-            return ""
+    # Not into a pipe: what it has started may hold that open, when it is gone itself.
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired), TemporaryFile() as said:
+        quiet = subprocess.DEVNULL
+        subprocess.run(["nvidia-smi", "-L"], stdin=quiet, stdout=said, stderr=quiet, timeout=20)
+        return "" if os.fstat(said.fileno()).st_size else None
     return None
 
 
@@ -299,16 +305,24 @@ def failure(command: list[str | Path]) -> str | None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
         errors="replace",
     )
     with contextlib.suppress(OSError):  # a full disk, say: that sentence matters, not the log
-        LOG.write_text(done.stdout)
+        LOG.write_text(done.stdout, encoding="utf-8")
     return done.stdout if done.returncode else None
 
 
 def check_folders() -> None:
-    """Refuse a TMPDIR that Python, though not every compiler, would silently replace."""
+    """Refuse a folder in which no environment can be, and a TMPDIR that is none.
+
+    The latter Python, though not every compiler, would silently replace.
+    """
+    if os.pathsep in str(ROOT):
+        raise SystemExit(
+            f"{ROOT} has a {os.pathsep} in its name, which stands between folders in PATH, so it "
+            "can hold no virtual environment: give it another name"
+        )
     given = os.environ.get("TMPDIR")
     if given and not os.access(given, os.W_OK | os.X_OK):
         raise SystemExit(

@@ -48,6 +48,28 @@ def test_a_port_that_is_none_is_refused_in_a_sentence(port: str, tmp_path: Path)
     )  # fmt: skip
 
 
+def test_a_reader_who_turns_away_is_not_spoken_of(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("x" * (8 << 20))
+    command = [sys.executable, "-c", f"""
+import socket, sys, threading
+sys.path.insert(0, {str(ROOT / "tools")!r})
+from pathlib import Path
+from serve import server
+pages = server(Path({str(tmp_path)!r}))
+pages.daemon_threads = False
+threading.Thread(target=pages.serve_forever).start()
+client = socket.create_connection(pages.server_address)
+client.sendall(b"GET /index.html HTTP/1.0\\r\\n\\r\\n")
+client.recv(10)
+client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0]))
+client.close()
+pages.shutdown()
+pages.server_close()
+"""]  # fmt: skip
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
 def test_record_without_a_gpu_is_refused_in_a_sentence() -> None:
     if not (ROOT / ".vendor" / ".done").exists():
         pytest.skip("not set up by make")

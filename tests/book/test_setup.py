@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,6 +152,37 @@ def test_a_python_without_venv_is_told_the_remedy(checkout: Checkout) -> None:
     assert checkout.setup().returncode == 0
 
 
+def test_a_python_whose_name_has_spaces(checkout: Checkout) -> None:
+    own = checkout.root / "a place" / "python3"
+    own.parent.mkdir()
+    own.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    own.chmod(0o755)
+    answer = checkout.setup(f"PYTHON={own}")
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_a_folder_with_a_colon_is_refused(tmp_path: Path) -> None:
+    refused(Checkout(tmp_path / "a:b").setup(), "a:b has a : in its name", "another name")
+
+
+def test_stamps_that_a_power_cut_has_spoilt(done: Checkout) -> None:
+    for stamp in (".made", ".packages"):
+        (done.venv / stamp).write_bytes(b"\0\xff\xfe")
+    answer = done.setup()
+    assert answer.returncode == 0 and not answer.stderr
+    assert done.calls()[0].endswith("-r requirements.txt")
+
+
+def test_a_driver_that_never_answers(done: Checkout) -> None:
+    """What it has started holds its output open; that is not waited for."""
+    driver = done.root / "stand-ins" / "nvidia-smi"
+    driver.write_text("#!/bin/sh\nsleep 60 & exit\n")
+    driver.chmod(0o755)
+    began = time.monotonic()
+    assert done.setup().returncode == 0 and not done.calls()
+    assert time.monotonic() - began < 30
+
+
 def test_an_environment_of_others_is_made_anew(checkout: Checkout) -> None:
     (checkout.venv / "lib").mkdir(parents=True)
     (checkout.venv / "lib" / "old").touch()
@@ -289,6 +321,15 @@ def test_an_nvcc_that_cannot_be_used_is_replaced(checkout: Checkout) -> None:
     assert answer.returncode == 0, answer.stderr
     assert f"== {fault}: NVIDIA's compiler, from pip" in answer.stdout
     assert checkout.calls()[-1] == "-r requirements-cuda.txt"
+
+
+def test_a_python_that_says_nothing_of_its_nvcc(checkout: Checkout) -> None:
+    file = checkout.root / "phasebit" / "toolchain.py"
+    file.write_text(f"import os\nif 'cuda' not in open('calls').read(): os._exit(3)\n"
+                    f"{file.read_text()}")
+    answer = checkout.setup()
+    assert answer.returncode == 0, answer.stderr
+    assert "python ended with 3: NVIDIA's compiler, from pip" in answer.stdout
 
 
 @pytest.mark.parametrize(
