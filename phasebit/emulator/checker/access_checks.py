@@ -155,7 +155,9 @@ class AccessChecks(AccessObserver, LaunchObserver, ThreadCopyObserver):
         words = np.arange(max(1, copy.width >> unit))[:, None]
         if copy.source is not copy.target:
             read = Footprint.plain((copy.source >> unit)[None, :] + words)
-            self.races.global_memory.load(g, read, 0, copy.access, False)
+            s = self.races.shadows[g.batch]
+            columns = s.team + s.threads(g.lanes)
+            self.races.global_memory.copy(g, read, 0, copy.access, columns)
             self.traffic.copy(g, copy.source, copy.width)
         written = Footprint.plain((copy.target >> unit)[None, :] + words)
         self.races.shared_store(g, written, 0, copy.access, False, copies=True)

@@ -129,6 +129,9 @@ class BarrierOrder(LaunchObserver, BlockBarrierObserver, ClusterObserver):
         """Threads of a cluster publish by arriving at its barrier."""
         if sem == "relaxed":
             known = self.races.order.initialised(g.batch, lanes)
+            for slot in np.unique(g.batch.slots(lanes)).tolist():
+                fenced = self.races.order.fenced(g.batch, lanes[g.batch.slots(lanes) == slot])
+                known = known if fenced is None else np.maximum(known, fenced)
         else:
             known = self.races.order.frontier(g.batch, lanes)
             self.races.order.may_be_overwritten(self.races.shadows[g.batch], lanes, known)

@@ -48,6 +48,8 @@ class BlockEnds(LaunchObserver):
         """
         s = self.shadows[batch]
         own = np.arange(slot * batch.threads, (slot + 1) * batch.threads)
+        if s.unsettled:  # a relaxed wait orders no access, but what it waited for has come
+            self.races.order.messages.settle(s, own)
         known = s.clock[own].max(axis=0)
         known[: s.team] = np.maximum(known[: s.team], s.floor[slot])
         known[s.threads(own)] = known[s.team : s.bulk] = np.iinfo(I4).max

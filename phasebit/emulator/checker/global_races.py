@@ -2,7 +2,8 @@
 
 For each word three readers are remembered: the last one, another of the same block, and one of
 another block; that finds every race but those with readers of which some are ordered before the
-write and some are not.
+write and some are not.  An asynchronous copy reads until it is known to be done, whatever is known
+of the thread that has started it: of each word the last two are remembered.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from phasebit.emulator.checker.beside import Beside
 from phasebit.emulator.checker.footprint import Footprint
-from phasebit.emulator.checker.global_shadow import GlobalShadow
+from phasebit.emulator.checker.global_shadow import COLUMNS, GlobalShadow, copy_code
 from phasebit.emulator.checker.order import Order
 from phasebit.emulator.checker.reports import Findings
 from phasebit.emulator.findings import Address, Threads, say
@@ -77,7 +78,27 @@ class GlobalRaces:
             bad[near] = late
         far = bad & ~same
         if far.any():
-            bad[far] = self.order.messages.unordered(s, lanes[far], times[far], who[far])
+            unit, column = np.divmod(who[far], s.team)
+            bad[far] = self.order.messages.unordered(s, lanes[far], times[far], unit, column)
+        return bad
+
+    def _copying(self, g: Group, times: Array, code: Array) -> Array:
+        """Where copies that began at ``times`` may still read, as far as this group knows."""
+        s = self.shadows[g.batch]
+        bad: Array = times > 0
+        lanes = np.broadcast_to(g.lanes, times.shape)
+        unit, column = np.divmod(code - 1, COLUMNS)
+        near = bad & (unit == (lanes + s.first) // s.team)
+        if near.any():
+            some, when = lanes[near], times[near]
+            bad[near] = (when > s.clock[some, column[near]]) & (
+                when > s.floor[some // g.batch.threads]
+            )
+        far = bad & (unit != (lanes + s.first) // s.team)
+        if far.any():
+            bad[far] = self.order.messages.unordered(
+                s, lanes[far], times[far], unit[far], column[far]
+            )
         return bad
 
     def load(
@@ -99,6 +120,19 @@ class GlobalRaces:
         code = 2 * (g.lanes + s.first) + (2 if strong else 1)
         first = None if words.apart else code[words.first]
         w.read(once, code[words.owner], first, s.team, access, self.machine.now)
+
+    def copy(
+        self, g: Group, words: Footprint, start: int, access: int, columns: Array
+    ) -> None:
+        """Asynchronous copies of these threads read; ``columns`` of the clocks, one a thread, say
+        when they have."""
+        self.load(g, words, start, access, False)
+        s = self.shadows[g.batch]
+        code = copy_code((g.lanes + s.first) // s.team, columns)
+        once, now = words.once + start, self.machine.now
+        if not words.apart:
+            self.shadow.copied(once, code[words.first], access, now)
+        self.shadow.copied(once, code[words.owner], access, now)
 
     def store(
         self, g: Group, words: Footprint, start: int, access: int, strong: bool,
@@ -125,10 +159,17 @@ class GlobalRaces:
                 bad = self._unordered(g, readers.time[x], (code - 1) >> 1, me)
                 if strong:
                     bad &= code % 2 == 1
+                if w.copying:
+                    bad &= ~np.isin(readers.access[x], list(w.copying))
                 if bad.any():
                     self._report(g, x, bad, access, "writes", (code[bad][0] - 1) >> 1,
                                         readers.access[x][bad][0], "read",
                                         mixed=strong)  # fmt: skip
+        for copies in w.copies if w.copying else ():
+            x = words.every + start
+            bad = self._copying(g, copies.time[x], copies.code[x])
+            if bad.any():
+                self._report_copy(g, x, bad, access, int(copies.access[x][bad][0]))
         w.write_time[once] = self.machine.now
         w.writer[once] = me[words.owner]
         w.write_access[once] = access
@@ -200,6 +241,19 @@ class GlobalRaces:
                 self.findings.place(int(other_access)),
             ),
             access, _key(access, other_access, verb),
+        )  # fmt: skip
+
+    def _report_copy(self, g: Group, x: Array, bad: Array, access: int, other: int) -> None:
+        lane = np.broadcast_to(g.lanes, x.shape)[bad][:1]
+        self.findings.report(
+            "race",
+            say(
+                "{} writes {}: {}; an asynchronous copy may still read it, and this thread does "
+                "not know that it is done: {}",
+                g.batch.describe(lane), self.name(int(x[bad][0])), self.findings.place(access),
+                self.findings.place(other),
+            ),
+            access, _key(access, other, "writes"),
         )  # fmt: skip
 
 

@@ -26,6 +26,10 @@ class GlobalShadow:
         self.write_strong = np.zeros(0, bool)
         self.readers = [Readers(), Readers(), Readers()]
         """The last reader; before it, another of the same unit; one of another unit."""
+        self.copies = [Readers(), Readers()]
+        """The last asynchronous copy that reads; before it, another.  Not kept until one does."""
+        self.copying: set[int] = set()
+        """The instructions that have started such copies."""
 
     def fit(self, size: int) -> None:
         """Cover ``size`` words; new ones were never touched."""
@@ -34,9 +38,13 @@ class GlobalShadow:
         self.write_time, self.writer = _grown(self.write_time, size), _grown(self.writer, size)
         self.write_access = _grown(self.write_access, size)
         self.write_strong = _grown(self.write_strong, size)
-        for readers in self.readers:
+        for readers in self.all_readers():
             readers.fit(size)
         self.size = size
+
+    def all_readers(self) -> list[Readers]:
+        """Threads and, where there have been any, copies."""
+        return self.readers + (self.copies if self.copying else [])
 
     def places(self, words: Array) -> tuple[Array, Array]:
         """Where the entries of words are, and whether there are any; else the place is 0."""
@@ -50,7 +58,7 @@ class GlobalShadow:
         self.write_time, self.writer = self.write_time[some].copy(), self.writer[some].copy()
         self.write_access = self.write_access[some].copy()
         self.write_strong = self.write_strong[some].copy()
-        for readers in self.readers:
+        for readers in self.all_readers():
             readers.cut(some)
         self.first, self.size = first, len(self.write_time)
 
@@ -75,6 +83,31 @@ class GlobalShadow:
                 if np.count_nonzero(which):
                     slot.note(once[which], first[which], now, access)
 
+    def copied(self, words: Array, code: Array, access: int, now: int) -> None:
+        """Asynchronous copies read these words, in no hurry.
+
+        ``code``: unit and column of the clocks that say when it is over, :func:`copy_code`.
+        """
+        newest, other = self.copies
+        self.copying.add(access)
+        newest.fit(self.size)
+        other.fit(self.size)
+        before = newest.code[words]
+        moved = (before != code) & (before > 0)
+        if np.count_nonzero(moved):
+            some = words[moved]
+            other.note(some, before[moved], newest.time[some], newest.access[some])
+        newest.note(words, code, now, access)
+
+
+COLUMNS = 1 << 32
+"""More than a clock has."""
+
+
+def copy_code(unit: Array, column: Array) -> Array:
+    """Whose clocks say that a copy has read, and which column; 0 is nobody."""
+    return unit * COLUMNS + column + 1
+
 
 class Readers:
     """One reader of each word, when it read, and at which access."""
@@ -86,6 +119,8 @@ class Readers:
         self.used = False
 
     def fit(self, size: int) -> None:
+        if size == len(self.code):
+            return
         self.code, self.time = _grown(self.code, size), _grown(self.time, size)
         self.access = _grown(self.access, size)
 
@@ -106,4 +141,4 @@ def _grown(array: Array, size: int) -> Array:
     return new
 
 
-__all__ = ["GlobalShadow", "Readers"]
+__all__ = ["COLUMNS", "GlobalShadow", "Readers", "copy_code"]

@@ -135,10 +135,7 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         if self.machine.cluster_size == 1 or slot == site.slot:
             return known, None
         s = self.races.shadows[batch]
-        home = known.copy()
-        fenced = self.races.order.messages.said(s, lanes, False, "cluster")
-        wide = slice(s.wide, s.proxy)
-        home[wide] = 0 if fenced is None else fenced[wide]
+        home = self.races.order.messages.fenced_to_cluster(s, lanes, known)
         if scope != "cta":
             return known, home
         s.narrow[slot % self.machine.cluster_size] = self.machine.executing_access()
@@ -150,6 +147,7 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         """Threads come to wait."""
         self.touch(g, lanes, site)
         self.races.shadows[g.batch].waits_at[lanes] = self.machine.executing_access()
+        self.races.shadows[g.batch].waits_relaxed[lanes] = sem == "relaxed"
         if self.machine.cluster_size > 1:
             access = self.machine.executing_access() if sem != "relaxed" and scope == "cta" else -1
             self.races.shadows[g.batch].waits_near[lanes] = access
@@ -157,7 +155,7 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
     def arrives(self, g: Group, lanes: Array, site: BarrierSite, sem: str, scope: str) -> None:
         """An arrival publishes; the barrier's own memory must have been written.
 
-        A relaxed one publishes what a ``tcgen05.fence`` has ordered before it, no more.
+        A relaxed one publishes what a fence has ordered before it, no more.
         """
         if sem != "relaxed":
             self.touch(g, lanes, site)
@@ -171,6 +169,10 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         s.relaxed_time[s.threads(lanes)] = self.machine.now
         if self.races.facts.tensor_fences:
             self.publish(site, self.races.order.tensor_fenced(g.batch, lanes))
+        for some in self._by_block(g.batch, lanes) if s.fenced else ():
+            fenced = self.races.order.fenced(g.batch, some, site.slot)
+            if fenced is not None:
+                self.publish(site, fenced)
 
     def thread_copies_arrive(self, g: Group, lanes: Array, site: BarrierSite) -> None:
         """The threads' copies arrive, and publish themselves."""
@@ -200,6 +202,11 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
         notes.passed[1, columns] = self.machine.now
         notes.passed[2, columns] = s.waits_at[g.lanes]
         if notes.published is None:
+            return
+        if s.waits_relaxed[g.lanes[0]]:
+            self.races.order.acquire_later(
+                g, site.position(), notes.published, notes.home_published
+            )
             return
         near = s.waits_near[g.lanes[0]]
         if near >= 0 and notes.home_published is not None:

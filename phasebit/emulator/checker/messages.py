@@ -234,11 +234,10 @@ class Messages:
         if scope != "cta" if releases else not s.near_fence:
             return said
         wide = slice(s.wide, s.proxy)
-        found = said.copy()
         if not releases:
-            fenced = self.said(s, lanes, False, "cluster")
-            found[wide] = 0 if fenced is None else fenced[wide]
+            found = self.fenced_to_cluster(s, lanes, said)
         else:
+            found = said.copy()
             found[wide] = 0
         if (found[wide] >= said[wide]).all():
             return said
@@ -248,6 +247,14 @@ class Messages:
                 s.narrow[rank] = self.machine.executing_access()
             elif rank in s.near_fence:
                 s.narrow.setdefault(rank, s.near_fence[rank])
+        return found
+
+    def fenced_to_cluster(self, s: SharedShadow, lanes: Array, known: Array) -> Array:
+        """Of what is known of these threads, what reaches other blocks: what they have fenced."""
+        wide = slice(s.wide, s.proxy)
+        fenced = self.said(s, lanes, False, "cluster")
+        found = known.copy()
+        found[wide] = 0 if fenced is None else fenced[wide]
         return found
 
     def said(self, s: SharedShadow, lanes: Array, releases: bool, reach: str) -> Array | None:
@@ -337,6 +344,20 @@ class Messages:
         waiting[lanes] = LEFT if sem in ACQUIRES else WAITS
         s.unsettled[key] = Heard(waiting, near, home, far, reach, access)
 
+    def hear_later(
+        self, s: SharedShadow, lanes: Array, position: int, near: Array, home: Array
+    ) -> None:
+        """A relaxed wait of threads of a block has succeeded: what was published counts behind a
+        fence; ``home``: what of that one of ``.cta`` scope makes known."""
+        unit, key = s.unit(lanes[0]), (position, int(lanes[0]) // s.batch.threads, "cluster")
+        before = s.unsettled.get(key)
+        waiting = np.zeros(len(s.clock), np.int8) if before is None else before.waiting
+        waiting[lanes] = WAITS
+        clocks: Clocks = {unit: near}
+        own = clocks if home is near else {unit: home}
+        access = int(s.waits_at[lanes[0]])
+        s.unsettled[key] = Heard(waiting, clocks, own, {}, "cluster", access)
+
     def learn(self, s: SharedShadow, lanes: Array, near: Clocks, far: Clocks) -> None:
         """These threads of one unit know what was published, near or far."""
         unit = s.unit(lanes[0])
@@ -376,17 +397,21 @@ class Messages:
 
     # -- asking ---------------------------------------------------------------
 
-    def unordered(self, s: SharedShadow, lanes: Array, times: Array, who: Array) -> Array:
-        """Where what threads ``who`` of other units did is not known to these lanes."""
+    def unordered(
+        self, s: SharedShadow, lanes: Array, times: Array, theirs: Array, column: Array
+    ) -> Array:
+        """Where what threads or copies of other units did is not known to these lanes.
+
+        ``theirs``: the units; ``column`` of their clocks.
+        """
         bad = np.ones(times.shape, bool)
-        theirs = who // s.team
         mine = lanes // s.team
         for local in np.unique(mine).tolist():
             knowledge = self.known.get(s.unit(local * s.team))
             if knowledge is None:
                 continue
             here = mine == local
-            _strike(bad, here, times, who, theirs, knowledge.everyone, s.team)
+            _strike(bad, here, times, column, theirs, knowledge.everyone)
             for lesson in knowledge.lessons:
                 if not (bad & here).any():
                     break
@@ -394,18 +419,18 @@ class Messages:
                 floors = s.floor[lanes // s.batch.threads]
                 knows = (s.clock[lanes][..., columns] >= lesson.time).any(axis=-1)
                 knows |= (floors >= lesson.time) | np.isin(lanes, lesson.lanes)
-                _strike(bad, here & knows, times, who, theirs, lesson.clocks, s.team)
+                _strike(bad, here & knows, times, column, theirs, lesson.clocks)
         return bad
 
 
 def _strike(
-    bad: Array, here: Array, times: Array, who: Array, theirs: Array, clocks: Clocks, team: int
+    bad: Array, here: Array, times: Array, column: Array, theirs: Array, clocks: Clocks
 ) -> None:
     """Take away from ``bad`` what the clocks cover."""
     for unit in np.unique(theirs[bad & here]).tolist():
         if unit in clocks:
             some = bad & here & (theirs == unit)
-            bad[some] = times[some] > clocks[unit][who[some] % team]
+            bad[some] = times[some] > clocks[unit][column[some]]
 
 
 def add(clocks: Clocks, unit: int | tuple[int, int], said: Array) -> None:

@@ -58,6 +58,36 @@ class Order:
     def acquire(self, g: Group, published: Array) -> None:
         self.shadows[g.batch].learn(g.lanes, published)
 
+    def acquire_later(
+        self, g: Group, position: int, published: Array, home: Array | None
+    ) -> None:
+        """A relaxed wait at the mbarrier there: the threads' next fence lets it count."""
+        s = self.shadows[g.batch]
+        slots = g.batch.slots(g.lanes)
+        for slot in np.unique(slots).tolist():
+            self.messages.hear_later(
+                s, g.lanes[slots == slot], position, published,
+                published if home is None else home,
+            )  # fmt: skip
+
+    def fenced(self, batch: Batch, lanes: Array, slot: int = -1) -> Array | None:
+        """What a relaxed arrival of threads of a block publishes: what they have fenced.
+
+        ``slot``: the block whose barrier it is; -1: that of the cluster.
+        """
+        s = self.shadows[batch]
+        known = self.messages.said(s, lanes, False, "near")
+        if known is None:
+            return None
+        here = int(lanes[0]) // batch.threads
+        if self.machine.cluster_size > 1 and here != slot:
+            known = self.messages.fenced_to_cluster(s, lanes, known)
+            rank = here % self.machine.cluster_size
+            if rank in s.near_fence:
+                s.narrow.setdefault(rank, s.near_fence[rank])
+        self.may_be_overwritten(s, lanes, known)
+        return known
+
     def block_barrier(self, batch: Batch, slots: Array) -> None:
         """All threads of these blocks were here: everything so far is ordered before them."""
         s = self.shadows[batch]

@@ -115,7 +115,7 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
             self.mbarriers.touch(g, g.lanes if len(others) == g.n else others, site, itself=False)
         column = s.site(site)
         self.mbarriers.asks(site, column, int(g.lanes[-1]))
-        world.load(g, Footprint.plain(alike.reads), 0, first.access, False)
+        world.copy(g, Footprint.plain(alike.reads), 0, first.access, np.full(g.n, column))
         self.races.shared_store(
             g, Footprint.plain(alike.writes), 0, first.access, False, agent=column
         )
@@ -144,7 +144,11 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
                 self._read_shared(s, g, words, copy)
             else:
                 read = Footprint.of_one(words)
-                self.races.global_memory.load(g, read, 0, copy.access, False)
+                world = self.races.global_memory
+                if copy.site is None:
+                    world.load(g, read, 0, copy.access, False)
+                else:
+                    world.copy(g, read, 0, copy.access, np.full(g.n, s.site(copy.site)))
                 self.world.reads(g, words, copy.access)
         words = copy.target.words(shift)
         if len(words) and copy.target.space == "shared":

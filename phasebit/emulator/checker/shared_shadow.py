@@ -149,6 +149,8 @@ class SharedShadow:
         """When."""
         self.waits_at = np.full(batch.lanes, -1, I4)
         """The wait at an mbarrier that a thread has come to last."""
+        self.waits_relaxed = np.zeros(batch.lanes, bool)
+        """Whether that wait is relaxed."""
         self.waits_near = np.full(batch.lanes, -1, I4)
         """The wait of ``.cta`` scope that a thread has come to last; -1 after a wider one."""
         self.proxy = columns
