@@ -18,6 +18,7 @@ from proof import (
     departures,
     forms,
     machine,
+    meetings,
     slices,
     sparse,
     sums,
@@ -28,18 +29,23 @@ from proof.program import Program
 CHAINS = 16_000
 """Random chains in the whole proof."""
 
+MEETINGS = 2_000
+"""Random programs of whole blocks."""
+
 
 FIXED = {
     "forms": forms, "machine": machine, "additions": additions, "sums": sums,
     "warpgroups": warpgroups, "copies": copies, "boxes": boxes, "slices": slices,
     "sparse": sparse, "departures": departures,
 }  # fmt: skip
-"""Collections that are the same each time; the chains are drawn."""
+"""Collections that are the same each time; the others are drawn."""
 
 LEVELS = {"departures": departures.LEVEL}
 """How much ptxas optimises a collection, where it is not as much as it does by itself."""
 
-COLLECTIONS = (*FIXED, "chains")
+DRAWN = {"chains": chains, "meetings": meetings}
+
+COLLECTIONS = (*FIXED, *DRAWN)
 
 
 @functools.cache
@@ -62,8 +68,8 @@ class Batch:
 
     def programs(self) -> list[Program]:
         """The programs themselves."""
-        if self.collection == "chains":
-            return list(chains.programs(self.count, self.first))
+        if self.collection in DRAWN:
+            return list(DRAWN[self.collection].programs(self.count, self.first))
         return list(_fixed(self.collection)[self.first : self.first + self.count])
 
 
@@ -74,6 +80,7 @@ def batches(
 ) -> Iterator[Batch]:
     """The whole proof, or some of its collections."""
     for collection in collections:
-        total = chain_count if collection == "chains" else len(_fixed(collection))
+        drawn = {"chains": chain_count, "meetings": MEETINGS}
+        total = drawn[collection] if collection in drawn else len(_fixed(collection))
         for first in range(0, total, size):
             yield Batch(collection, first, min(size, total - first))

@@ -68,3 +68,11 @@ class Dice:
     def chance(self, percent: int) -> bool:
         """True in ``percent`` of 100 draws."""
         return self.below(100) < percent
+
+
+def shuffled(dice: Dice, things: Sequence[T]) -> list[T]:
+    """These in a random order."""
+    left, found = list(things), []
+    while left:
+        found.append(left.pop(dice.below(len(left))))
+    return found

@@ -1,7 +1,7 @@
-"""Relaxed arrivals and waits, at an mbarrier and at the barrier of a cluster: what orders is a fence.
+"""Relaxed arrivals and waits, at an mbarrier and at a cluster's barrier: what orders is a fence.
 
-``fence.acq_rel`` before a relaxed arrival releases, one behind a relaxed wait acquires (PTX ISA 8.7,
-8.8; 9.7.13.3 has the first as its example). Without the fence neither orders anything.
+``fence.acq_rel`` before a relaxed arrival releases, one behind a relaxed wait acquires (PTX ISA
+8.7, 8.8; 9.7.13.3 has the first as its example). Without the fence neither orders anything.
 """
 
 from __future__ import annotations

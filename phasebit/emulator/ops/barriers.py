@@ -229,10 +229,12 @@ def fence_proxy(
 
     Of one direction, ``async::generic``, there are two: ``release`` for what was done in
     ``shared::cta``, and ``acquire`` for what comes in ``shared::cluster``.  Each counts as a whole
-    fence of shared memory here.
+    fence of shared memory here, and as a fence of its direction.
     """
     machine = g.batch.machine
     if proxy.startswith("async"):
+        for fences in machine.told[LaunchObserver.fences] if sem else ():
+            fences(g, scope, sem)
         for fences_async in machine.told[BulkCopyObserver.fences_async]:
             fences_async(g, "shared" if only else space)
     elif proxy.startswith("tensormap"):
