@@ -500,13 +500,16 @@ class Model:
     def _source(self, step: Step) -> NDArray[np.uint32]:
         """The numbers that a copy reads: of the inputs, or of global memory."""
         if step.at[1] < 0:
-            return self.memory[self._far(step)[1]]
+            found: NDArray[np.uint32] = self.memory[self._far(step)[1]]
+            return found
         if step.op == "copy":
             start = step.at[1]
             lanes = self.threads(step) % 32
             at = start + lanes[:, None] * step.at[2] + np.arange(step.at[2])
-            return self.inputs[at.ravel()]
-        return self.inputs[step.at[1] : step.at[1] + step.at[2]]
+        else:
+            at = step.at[1] + np.arange(step.at[2])
+        given: NDArray[np.uint32] = self.inputs[at.ravel()]
+        return given
 
     def _copy(self, step: Step, t: Ints) -> None:
         who, x = self.words(step)
@@ -712,7 +715,7 @@ class Model:
         words = slice(size * block, size * (block + 1))
         late = self.write_time[words] > known[np.maximum(self.writer[words], 0)]
         late |= (self.atomic_time[words] > known[: self.n]).any(axis=1)
-        late |= (self.read_time[words, : self.n] > known[: self.n]).any(axis=1)
+        late |= (self.read_time[words] > known).any(axis=1)
         if late.any():
             self._doubt("a block leaves while its memory is in use")
 

@@ -297,11 +297,12 @@ class Meeting:
     def may_wait(self, site: int, best: int) -> int:
         """A warp that cannot mistake another phase of an mbarrier for the last one."""
         one = self.model.mbarriers[site]
-        return next(
+        warp: int = next(
             w for w in (best, *self.all_warps)
             if self.block(w) == one.block
             and self.model.phase_known(one, self.threads(w), one.phase - 1)
         )
+        return warp
 
     def attempt(self, step: Step) -> bool:
         """Do this, with what it needs before it, if it can be done."""

@@ -82,11 +82,11 @@ def _changes(
         ) > 1:  # fmt: skip
             site = step.at[0]
             block, count = shape.mbarriers[site]
-            less = count - step.at[1] * bin(step.lanes).count("1")
+            fewer = count - step.at[1] * bin(step.lanes).count("1")
             phases = {s.at[1] for s in steps if s.op == "wait" and s.at[0] == site}
-            if less > 0 and len(phases) == 1:
+            if fewer > 0 and len(phases) == 1:
                 made = list(shape.mbarriers)
-                made[site] = block, less
+                made[site] = block, fewer
                 yield f"{name}: without it, and a smaller count", {i: None}, replace(
                     shape, mbarriers=tuple(made)
                 )  # fmt: skip

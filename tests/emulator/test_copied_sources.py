@@ -117,3 +117,41 @@ def test_another_block_writes_it(before: str, after: str, found: set[str]) -> No
         2, 1, [np.zeros(32, np.uint32)]
     )
     assert {each.rule for each in run.findings} == found
+
+
+OVER = """
+.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 data)
+{
+    .reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .shared .align 16 .b32 tile[64];
+    ld.param.u64 %rd1, [data]; mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0;
+    mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2; mov.u32 %r2, tile;
+    mad.lo.u32 %r2, %r1, 4, %r2; st.shared.u32 [%r2], %r1; fence.proxy.async.shared::cta;
+    STORE
+    FENCE
+    bar.sync 0;
+    @%p1 COPY [%rd1], [tile], 128;
+    @%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group 0;
+    ret;
+}
+"""
+STORED = "st.global.u32 [%rd2], %r1;"
+ADDS = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
+WRITES = "cp.async.bulk.global.shared::cta.bulk_group"
+
+
+@pytest.mark.parametrize(("store", "fence", "copy", "found"), [
+    (STORED, "", WRITES, {"missing-proxy-fence"}), (STORED, "", ADDS, {"missing-proxy-fence"}),
+    (STORED, "fence.proxy.async;", WRITES, set()),
+    (STORED, "fence.proxy.async.global;", ADDS, set()),
+    (STORED, "fence.proxy.async.shared::cta;", WRITES, {"missing-proxy-fence"}),
+    ("", "", WRITES, set()),
+])  # fmt: skip
+def test_8_6_a_bulk_copy_writes_over_what_threads_have_stored(
+    store: str, fence: str, copy: str, found: set[str]
+) -> None:
+    text = OVER.replace("STORE", store).replace("FENCE", fence).replace("COPY", copy)
+    run = Module(text)["k"].launch(1, 64, [np.zeros(64, np.uint32)])
+    assert {each.rule for each in run.findings} == found

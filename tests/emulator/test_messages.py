@@ -65,8 +65,8 @@ def test_what_clocks_cover_is_no_longer_bad() -> None:
     theirs = who // 4
     bad, here = np.ones(5, bool), np.array([True, True, True, False, True])
     clocks: dict[Any, Any] = {0: np.array([5, 5, 0, 0]), 1: np.array([4, 5, 9, 0])}
-    _strike(bad, here, times, who, theirs, clocks, 4)
+    _strike(bad, here, times, who % 4, theirs, clocks)
     assert bad.tolist() == [False, True, True, True, False]
     bad = np.ones(5, bool)
-    _strike(bad, np.ones(5, bool), times, who, theirs, {1: clocks[1]}, 4)
+    _strike(bad, np.ones(5, bool), times, who % 4, theirs, {1: clocks[1]})
     assert bad.tolist() == [True, True, True, False, False]

@@ -1,8 +1,8 @@
 """Fences that the copy engine needs before it sees what threads have stored in global memory.
 
-It reads the numbers through the *async* proxy and tensor maps through the *tensormap* proxy (PTX
-ISA 8.6).  What threads of the same launch have stored there through the generic proxy it sees
-only behind a fence:
+It reads numbers, and writes over them, through the *async* proxy, and it reads tensor maps through
+the *tensormap* proxy (PTX ISA 8.6).  What threads of the same launch have stored there through the
+generic proxy it sees, and comes after, only behind a fence:
 
 numbers        ``fence.proxy.async`` (or ``.global``) on the way from the store to the copy
 a tensor map   ``fence.proxy.tensormap::generic.release`` by who changed it (``cp_fenceproxy``
@@ -98,8 +98,8 @@ class GlobalProxies(BulkCopyObserver):
         """``fence.proxy.async``, of all spaces or of global memory."""
         self.async_fences.note(g)
 
-    def reads(self, g: Group, words: Array, access: int) -> None:
-        """A copy of this thread reads these words of global memory."""
+    def touches(self, g: Group, words: Array, access: int, verb: str) -> None:
+        """A copy of this thread "reads" or "writes" these words of global memory."""
         world = self.races.global_memory.shadow
         times = world.write_time[words]
         if times.max() <= 0:
@@ -121,9 +121,9 @@ class GlobalProxies(BulkCopyObserver):
             findings.report(
                 "missing-proxy-fence",
                 say(
-                    "a bulk copy of {} reads {} through the async proxy: {}; {} wrote it through "
+                    "a bulk copy of {} {} {} through the async proxy: {}; {} wrote it through "
                     "the generic proxy, and no fence.proxy.async of global memory lies between: {}",
-                    g.batch.describe(g.lanes), self.races.global_memory.name(int(words[i])),
+                    g.batch.describe(g.lanes), verb, self.races.global_memory.name(int(words[i])),
                     findings.place(access),
                     Threads.of(self.machine.order[block], [thread], g.batch.threads),
                     findings.place(int(makers[i])),

@@ -354,7 +354,7 @@ class Messages:
         waiting = np.zeros(len(s.clock), np.int8) if before is None else before.waiting
         waiting[lanes] = WAITS
         clocks: Clocks = {unit: near}
-        own = clocks if home is near else {unit: home}
+        own: Clocks = clocks if home is near else {unit: home}
         access = int(s.waits_at[lanes[0]])
         s.unsettled[key] = Heard(waiting, clocks, own, {}, "cluster", access)
 

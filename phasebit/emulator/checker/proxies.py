@@ -149,7 +149,7 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
                     world.load(g, read, 0, copy.access, False)
                 else:
                     world.copy(g, read, 0, copy.access, np.full(g.n, s.site(copy.site)))
-                self.world.reads(g, words, copy.access)
+                self.world.touches(g, words, copy.access, "reads")
         words = copy.target.words(shift)
         if len(words) and copy.target.space == "shared":
             assert copy.site is not None
@@ -161,6 +161,7 @@ class Engine(BulkCopyObserver, MbarrierObserver, LaunchObserver):
             s.site_started(copy.site, self.machine.now)
             self._remember(g.batch, copy.target, words)
         elif len(words):
+            self.world.touches(g, words, copy.access, "writes")
             self.races.global_memory.store(
                 g, Footprint.of_one(words), 0, copy.access, copy.reduces
             )
