@@ -231,7 +231,7 @@ SYNCS = {  # between the store and the load of another warp's word; of another l
     "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;": (True, True),
     "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;": (False, False),
     "fence.acq_rel.cluster; barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;":
-        (False, False),
+        (True, True),  # the example of 9.7.13.3
 }  # fmt: skip
 
 

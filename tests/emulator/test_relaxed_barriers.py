@@ -160,3 +160,40 @@ def test_a_fence_before_a_relaxed_arrival_at_another_blocks_mbarrier(
 ) -> None:
     run = Module(REMOTE.replace("FENCE", fence))["k"].launch(2, 32, [])
     assert {each.rule for each in run.findings} == found
+
+
+COUNTER = """
+.version 8.7
+.target sm_90a
+.address_size 64
+.global .u32 count;
+.visible .entry k()
+{
+    .reg .pred %p<9>; .reg .b32 %r<9>; .shared .align 16 .b32 tile[64];
+    mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; mov.u32 %r2, tile;
+    mad.lo.u32 %r2, %r1, 4, %r2; and.b32 %r3, %r1, 31; setp.eq.u32 %p2, %r3, 0;
+    @!%p1 bra SECOND;
+    st.shared.u32 [%r2], %r1; bar.warp.sync 0xffffffff;
+    @%p2 red.release.cta.global.add.u32 [count], 1;
+    bra LAST;
+SECOND:
+    @%p2 AND_I [count], 1;
+    bar.warp.sync 0xffffffff;
+    LOOK
+    ld.shared.u32 %r4, [%r2+-128];
+LAST:
+    ret;
+}
+"""
+RED, ATOM = "red.release.cta.global.add.u32", "atom.acq_rel.cta.global.add.u32 %r5,"
+LOOK = "W: ld.acquire.cta.global.u32 %r6, [count]; setp.ne.u32 %p3, %r6, 2; @%p3 bra W;"
+
+
+@pytest.mark.parametrize(("mine", "look", "found"), [
+    (RED, "", {"race"}), (RED, LOOK, set()), (ATOM, "", set()),
+])  # fmt: skip
+def test_a_reduction_tells_its_thread_nothing(mine: str, look: str, found: set[str]) -> None:
+    """Only who reads the counter knows that others have counted; the atomic here comes second."""
+    text = COUNTER.replace("AND_I", mine).replace("LOOK", look)
+    run = Module(text)["k"].launch(1, 64, [])
+    assert {each.rule for each in run.findings} == found

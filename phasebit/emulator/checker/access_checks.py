@@ -128,8 +128,9 @@ class AccessChecks(AccessObserver, LaunchObserver, ThreadCopyObserver):
                 self.races.global_memory.store(some, words, 0, access, True, reads=True)
             # atomics of one group at one address follow each other: each sees those before it
             self.races.order.messages.send(some, places, sem, scope, access)
-            self.races.order.messages.receive(some, places, sem, scope, access)
             by = self.findings.instruction(access)
+            if by is None or by.mnemonic != "red":  # which tells nobody what it has read
+                self.races.order.messages.receive(some, places, sem, scope, access)
             self.traffic.atomic(some, places, space, by, width, count)
             self.counters.add(f"atomics.{space}", count * some.n)
 
