@@ -27,6 +27,9 @@ from tests import changed_verdicts, executed, forked, planted_rules, sampled
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# These options are for this run, which has read them: not for a pytest that some test starts.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
 forked.install()
 
 ROOT = Path(__file__).resolve().parent

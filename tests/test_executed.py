@@ -53,6 +53,15 @@ def test_the_outputs_of_make_book_are_compared(change: Any, failed: int, tmp_pat
     assert compared(tmp_path).startswith(said)
 
 
+def test_options_of_the_caller_are_not_for_a_run_that_a_test_starts() -> None:
+    ask = "import os, conftest; print(os.environ.get('PYTEST_ADDOPTS'))"
+    answer = subprocess.run(
+        [sys.executable, "-c", ask], cwd=ROOT, env={**os.environ, "PYTEST_ADDOPTS": "-vv"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert answer.stdout == "None\n", answer.stderr
+
+
 def test_a_notebook_that_was_changed_since_is_executed(tmp_path: Path, monkeypatch: Any) -> None:
     def another(notebook: Any) -> None:
         next(cell for cell in notebook.cells if cell.cell_type == "code").source += "\n1"

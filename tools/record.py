@@ -52,9 +52,8 @@ def compare(device: str) -> bool:
     print(f"Comparing every cell with what is saved, on: {device}", flush=True)
     rules = "--nbval-sanitize-with=tests/book/sanitize.cfg"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval", rules]
-    answer = subprocess.run(
-        [*command, "book"], cwd=ROOT, env=dict(os.environ, PHASEBIT_DEVICE=device), check=False
-    )
+    environment = {**os.environ, "PHASEBIT_DEVICE": device, "PYTEST_ADDOPTS": ""}
+    answer = subprocess.run([*command, "book"], cwd=ROOT, env=environment, check=False)
     return answer.returncode == 0
 
 
