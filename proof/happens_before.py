@@ -135,6 +135,8 @@ class Model:
         self.flags: dict[int, list[tuple[int, Ints]]] = {}
         self.fenced: dict[int, Ints] = {}
         """What each thread knew at its last fence."""
+        self.fences: dict[int, list[tuple[int, str]]] = {}
+        """When each thread has fenced, and with what scope."""
         self.pending_reads: dict[int, Ints] = {}
         """What relaxed reads of each thread have seen, until its next fence."""
         self.groups = [[[]] for _ in range(n)]  # type: list[list[list[int]]]
@@ -191,6 +193,13 @@ class Model:
         for thread in t.tolist() if fenced else ():
             if thread in self.fenced:
                 known[:CAUSE] = np.maximum(known[:CAUSE], self.fenced[thread][:CAUSE])
+        # all fence, then a barrier, then one of them tells: beyond the letter, as in the checker
+        for other, fences in self.fences.items() if fenced else ():
+            before = [one for one in fences if one[0] <= self.clock[t, 0, other].max()]
+            if before and before[-1][0] > known[0, other]:
+                known[0, other] = before[-1][0]
+                if self.shape.blocks > 1:
+                    self._doubt("somebody else's fence")
         if barrier:
             known[2] = np.maximum(known[2], known[0])
         return known
@@ -649,6 +658,7 @@ class Model:
             one = np.array([thread])
             self.learn(one, said)
             self.fenced[thread] = self.frontier(one)
+            self.fences.setdefault(thread, []).append((self.now, step.how))
 
     # -- the cluster ------------------------------------------------------------------
 

@@ -129,7 +129,7 @@ class AccessChecks(AccessObserver, LaunchObserver, ThreadCopyObserver):
             # atomics of one group at one address follow each other: each sees those before it
             self.races.order.messages.send(some, places, sem, scope, access)
             by = self.findings.instruction(access)
-            if by is None or by.mnemonic != "red":  # which tells nobody what it has read
+            if not self.findings.is_reduction(access):
                 self.races.order.messages.receive(some, places, sem, scope, access)
             self.traffic.atomic(some, places, space, by, width, count)
             self.counters.add(f"atomics.{space}", count * some.n)

@@ -114,6 +114,8 @@ class GlobalRaces:
         times = w.write_time[once]
         if times.max() > 0:
             self._against_last(g, words.every + start, access, strong, "reads")
+        if strong and w.hidden.used:
+            self._against_hidden(g, words.every + start, access, "reads")
         if times.min() < 0:
             self._reads_unwritten(g, words.every + start, access)
         s = self.shadows[g.batch]
@@ -150,6 +152,13 @@ class GlobalRaces:
         times = w.write_time[once]
         if times.max() > 0:
             self._against_last(g, words.every + start, access, strong, "writes")
+        if w.hidden.used:
+            if strong:
+                self._against_hidden(g, words.every + start, access, "writes")
+            else:
+                w.hidden.time[once] = 0
+        if strong:
+            w.hide(once)
         if reads and times.min() < 0:
             self._reads_unwritten(g, words.every + start, access)
         for readers in w.readers:
@@ -174,6 +183,15 @@ class GlobalRaces:
         w.writer[once] = me[words.owner]
         w.write_access[once] = access
         w.write_strong[once] = strong
+
+    def _against_hidden(self, g: Group, x: Array, access: int, verb: str) -> None:
+        """A strong access: is the plain store before other strong writes ordered before it?"""
+        hidden = self.shadow.hidden
+        me = g.lanes + self.shadows[g.batch].first
+        bad = self._unordered(g, hidden.time[x], hidden.code[x], me)
+        if bad.any():
+            self._report(g, x, bad, access, verb, hidden.code[x][bad][0],
+                         int(hidden.access[x][bad][0]), "wrote")  # fmt: skip
 
     def _against_last(self, g: Group, x: Array, access: int, strong: bool, verb: str) -> None:
         """Is every last write ordered before this access?  ``x``: words, one column a thread."""

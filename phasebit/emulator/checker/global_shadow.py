@@ -30,6 +30,8 @@ class GlobalShadow:
         """The last asynchronous copy that reads; before it, another.  Not kept until one does."""
         self.copying: set[int] = set()
         """The instructions that have started such copies."""
+        self.hidden = Readers()
+        """The last plain store, where strong writes came after; its code is the thread."""
 
     def fit(self, size: int) -> None:
         """Cover ``size`` words; new ones were never touched."""
@@ -44,7 +46,8 @@ class GlobalShadow:
 
     def all_readers(self) -> list[Readers]:
         """Threads and, where there have been any, copies."""
-        return self.readers + (self.copies if self.copying else [])
+        more = self.copies if self.copying else []
+        return [*self.readers, *more, *([self.hidden] if self.hidden.used else [])]
 
     def places(self, words: Array) -> tuple[Array, Array]:
         """Where the entries of words are, and whether there are any; else the place is 0."""
@@ -82,6 +85,15 @@ class GlobalShadow:
             for slot, which in ((same, ~apart & (first != last)), (foreign, apart)):
                 if np.count_nonzero(which):
                     slot.note(once[which], first[which], now, access)
+
+    def hide(self, words: Array) -> None:
+        """Strong writes are about to follow: keep the plain stores that they follow."""
+        weak = words[~self.write_strong[words] & (self.write_time[words] > 0)]
+        if len(weak):
+            self.hidden.fit(self.size)
+            self.hidden.note(
+                weak, self.writer[weak], self.write_time[weak], self.write_access[weak]
+            )
 
     def copied(self, words: Array, code: Array, access: int, now: int) -> None:
         """Asynchronous copies read these words, in no hurry.

@@ -110,8 +110,12 @@ class Races(LaunchObserver):
             self._uninitialised(g, words.every + start, access)
         if times.max() > s.lowest and not s.ordered(g, s.writer[once], times):
             self._against_writer(s, g, words.every + start, access, strong, "reads")
+        if s.strong is not None:
+            self._against_hidden(s, g, words.every + start, access, strong, "reads")
+            if strong and not self.findings.is_reduction(access):
+                s.strong.seen[words.every + start, s.threads(g.lanes)] = self.machine.now
         if s.narrow and not strong:
-            self._from_afar(s, g, words.every + start, access)
+            self._from_afar(s, g, words.every + start, access, "reads")
         if note and not strong:
             s.note_read(g, words, start, self.machine.now)
             s.read_time[once] = self.machine.now
@@ -135,6 +139,10 @@ class Races(LaunchObserver):
         times = s.write_time[once]
         if times.max() > s.lowest and not s.ordered(g, s.writer[once], times):
             self._against_writer(s, g, words.every + start, access, strong, "writes")
+        if s.strong is not None:
+            self._against_hidden(s, g, words.every + start, access, strong, "writes")
+        if s.narrow and not strong:
+            self._from_afar(s, g, words.every + start, access, "writes")
         latest = s.read_time[once].max()
         # A thread read these words neither after anybody did, nor after it read its last word.
         if latest > s.lowest and not s.ordered(
@@ -142,6 +150,10 @@ class Races(LaunchObserver):
         ):  # fmt: skip
             s.enter_reads()
             self._against_readers(s, g, words.every + start, s.floor_of(g), access, strong)
+        if strong and agent < 0 and not copies:
+            s.wrote_strongly(g, words, start, access, self.machine.now)
+        elif s.strong is not None and not strong:
+            s.strong.weak_time[once] = 0
         writers = s.threads(g.lanes) + (s.team if copies else 0)
         s.write_time[once] = self.machine.now
         s.writer[once] = writers[words.owner] if agent < 0 else agent
@@ -181,7 +193,47 @@ class Races(LaunchObserver):
             words = np.unique(x[bad]) + s.base
             self.findings.weigh(_key(access, other, verb), lambda: self._bytes(words))
 
-    def _from_afar(self, s: SharedShadow, g: Group, x: Array, access: int) -> None:
+    def _against_hidden(
+        self, s: SharedShadow, g: Group, x: Array, access: int, strong: bool, verb: str
+    ) -> None:
+        """Of what strong writes have hidden, what is not ordered before this access?
+
+        A strong access may race with the plain store before them, a plain one with each of them but
+        those that its thread has seen when it last read this word strongly.
+        """
+        kept = s.strong
+        assert kept is not None
+        lanes = np.broadcast_to(g.lanes, x.shape)
+        floor = np.broadcast_to(s.floor_of(g), x.shape)
+        if strong:
+            times, writers = kept.weak_time[x], kept.weak_writer[x]
+            bad = (times > s.clock[lanes, writers]) & (times > floor)
+            bad &= writers != s.threads(lanes)
+            if bad.any():
+                self._report(s, g, x, bad, access, verb, int(writers[bad][0]),
+                             int(kept.weak_access[x][bad][0]), "wrote")  # fmt: skip
+            return
+        if s.ordered(g, slice(s.team), kept.latest):
+            return
+        for row in np.atleast_2d(x):
+            times = kept.times[row]
+            if not times.any():
+                continue
+            known = np.maximum(s.clock[g.lanes, : s.team], s.floor_of(g)[:, None])
+            columns = s.threads(g.lanes)
+            known = np.maximum(known, kept.seen[row, columns][:, None])
+            late = (times > known) & (columns[:, None] != np.arange(s.team))
+            if late.any():
+                i, other = (int(v[0]) for v in np.nonzero(late))
+                bad = np.zeros(g.n, bool)
+                bad[i] = True
+                self._report(s, g, row, bad, access, verb, other, int(kept.access[row[i]]),
+                             "wrote", mixed=verb == "reads")  # fmt: skip
+                return
+
+    def _from_afar(
+        self, s: SharedShadow, g: Group, x: Array, access: int, verb: str
+    ) -> None:
         """Has what other blocks of the cluster wrote come by operations that reach so far?"""
         times, threads = s.write_time[x], s.writer[x]
         lanes = np.broadcast_to(g.lanes, x.shape)
@@ -199,9 +251,9 @@ class Races(LaunchObserver):
         self.findings.report(
             "narrow-scope",
             say(
-                "{} reads {}: {}; {} wrote it: {}; what tells of it has .cta scope, which orders "
+                "{} {} {}: {}; {} wrote it: {}; what tells of it has .cta scope, which orders "
                 "within a block, not from one to another: {}",
-                g.batch.describe(np.array([lane])), self.shared_name(s, int(x[bad][0])),
+                g.batch.describe(np.array([lane])), verb, self.shared_name(s, int(x[bad][0])),
                 self.findings.place(access),
                 g.batch.describe(np.array([lane - lane % s.team + other])),
                 self.findings.place(there), self.findings.place(by),

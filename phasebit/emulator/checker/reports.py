@@ -43,6 +43,11 @@ class Findings(LaunchObserver):
             instruction
         ).engine == "copies"
 
+    def is_reduction(self, access: int) -> bool:
+        """Whether an instruction is ``red``, which tells nobody what it has read."""
+        instruction = self.instruction(access)
+        return instruction is not None and instruction.mnemonic == "red"
+
     def place(self, access: int) -> Sentence:
         """```ld.shared.f32 …` at PTX line 12 (kernel.cu:7)``."""
         instruction = self.instruction(access) or self.machine.executing()

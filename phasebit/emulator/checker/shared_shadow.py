@@ -91,6 +91,28 @@ WAITS, LEFT = 1, 2
 """For a fence or a barrier; for a fence of wider scope than the read."""
 
 
+class StrongWrites:
+    """What the last write of a word does not tell where strong ones follow each other.
+
+    They race with none of each other, but with the plain store before them, and with a plain access
+    behind them: each of them must be ordered with that.
+    """
+
+    def __init__(self, words: int, team: int) -> None:
+        self.weak_time = np.zeros(words, I4)
+        """When a word was last written by a plain store, where strong writes came after; else 0."""
+        self.weak_writer = np.zeros(words, I4)
+        self.weak_access = np.zeros(words, I4)
+        self.times = np.zeros((words, team), I4)
+        """When each thread last wrote each word strongly."""
+        self.seen = np.zeros((words, team), I4)
+        """When each thread last read it strongly: it has seen all strong writes before."""
+        self.access = np.zeros(words, I4)
+        """The last strong write."""
+        self.latest = np.zeros(team, I4)
+        """When each thread last wrote any word strongly."""
+
+
 class SharedShadow:
     """What the checker knows about the shared memory of a batch, and its threads' clocks."""
 
@@ -106,6 +128,8 @@ class SharedShadow:
         self.writer = np.zeros(words, I4)
         self.write_access = np.zeros(words, I4)
         self.write_strong = np.zeros(words, bool)
+        self.strong: StrongWrites | None = None
+        """What strong writes have hidden; None until there is one."""
         self.read_time = np.zeros(words, I4)
         self.read_access = np.zeros(words, I4)
         self.reader = np.zeros(words, I4)
@@ -263,6 +287,22 @@ class SharedShadow:
         self.read(words.every - self.base, columns, now)
         self.last_remote[columns] = now
         self.read_access[x] = access
+
+    def wrote_strongly(
+        self, g: Group, words: Footprint, start: int, access: int, now: int
+    ) -> None:
+        """These threads are about to write strongly: keep what the writers' columns forget."""
+        if self.strong is None:
+            self.strong = StrongWrites(len(self.write_time), self.team)
+        kept, once = self.strong, words.once + start
+        weak = once[~self.write_strong[once] & (self.write_time[once] < LIVE)]
+        kept.weak_time[weak] = self.write_time[weak]
+        kept.weak_writer[weak] = self.writer[weak]
+        kept.weak_access[weak] = self.write_access[weak]
+        columns = self.threads(g.lanes)
+        kept.times[words.every + start, columns] = now
+        kept.access[once] = access
+        kept.latest[columns] = now
 
     def threads(self, lanes: Array) -> Array:
         """The columns of these threads."""
