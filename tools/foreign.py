@@ -77,7 +77,7 @@ class Program:
     """Sizes that the text has and that are made smaller: what it says, what it says then; with
     a file before, another of its folder that says so."""
     also: tuple[str, ...] = ()
-    """Files of its folder that are compiled with it."""
+    """Files below its folder that are compiled with it."""
     module: str = ""
     """What runs it, as ``python -m`` has it: pytest. Arguments after :: are tests of the file."""
 
@@ -141,7 +141,7 @@ def run(program: Program, folder: Path, seconds: float) -> dict[str, Any]:
     """What became of one program."""
     source = folder / program.path
     names = (source.name, *program.also, *(edit[0] for edit in program.edits if len(edit) == 3))
-    originals = {name: source.with_name(name).read_text(encoding="utf-8") for name in names}
+    originals = {name: (source.parent / name).read_text(encoding="utf-8") for name in names}
     texts = dict(originals)
     for *other, before, after in program.edits:
         name = other[0] if other else source.name
@@ -149,14 +149,14 @@ def run(program: Program, folder: Path, seconds: float) -> dict[str, Any]:
             return {"verdict": f"not run: its text has no {before!r}"}
         texts[name] = texts[name].replace(before, after)
     for name, text in texts.items():
-        source.with_name(name).write_text(text, encoding="utf-8")
+        (source.parent / name).write_text(text, encoding="utf-8")
     begun = time.monotonic()
     try:
         made = _by_nvcc(program, folder, source, seconds) if program.door == "cuda" else _by_door(
             program, source, seconds)  # fmt: skip
     finally:  # another program of the catalogue may be the same text with other edits
         for name, text in originals.items():
-            source.with_name(name).write_text(text, encoding="utf-8")
+            (source.parent / name).write_text(text, encoding="utf-8")
     checks = any(map(CHECKS.search, texts.values())) and "--skip_ref_check" not in program.arguments
     if made.get("verdict") == "ended":
         made["verdict"] = "right" if checks else "ran"
@@ -187,7 +187,7 @@ def _by_nvcc(program: Program, folder: Path, source: Path, seconds: float) -> di
     built = source.with_suffix(".built")
     options = [f"-arch={program.arch}", "-std=c++17", "-O2", "-lineinfo", "-w", *program.options,
                *(f"-I{folder / each}" for each in program.include)]  # fmt: skip
-    sources = [str(source), *(str(source.with_name(name)) for name in program.also)]
+    sources = [str(source), *(str(source.parent / name) for name in program.also)]
     command = [*nvcc_command([*options, *sources]), "-o", str(built)]
     done = process.run(command, timeout=seconds)
     if not done.ok:
@@ -196,8 +196,9 @@ def _by_nvcc(program: Program, folder: Path, source: Path, seconds: float) -> di
     findings: list[Finding] = []
     for schedule in SCHEDULES:
         done, report = apart.run(
-            [built, *program.arguments], seconds, seconds + 30, "--schedule", schedule
-        )
+            [built, *program.arguments], seconds, seconds + 30, "--schedule", schedule,
+            cwd=source.parent,
+        )  # fmt: skip
         findings += report.findings
         if (ended := _ended(done)) != "ended":
             return {"verdict": f"{schedule}: {ended}", "findings": told(tuple(findings))}

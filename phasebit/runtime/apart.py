@@ -22,17 +22,18 @@ def run(
     timeout: float,
     *options: str,
     environment: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
 ) -> tuple[process.Finished, Report]:
     """How a program and its arguments ended, with its own status, and what was found.
 
     The emulator ends it after ``seconds``; after ``timeout`` seconds the emulator is ended too.
-    ``options`` are those of `python -m phasebit run`.
+    ``options`` are those of `python -m phasebit run`; ``cwd`` is the folder that it runs in.
     """
     telling = ["--quiet", "--error-exitcode", "0", "--report-format", "json", "--report"]
     limit = ["--limit", f"{seconds:g}"]
     return reported(
         lambda file: ["phasebit", "run", *limit, *telling, file, *options, *program],
-        timeout, environment,
+        timeout, environment, cwd,
     )  # fmt: skip
 
 
@@ -40,6 +41,7 @@ def reported(
     words: Callable[[str], Sequence[str | os.PathLike[str]]],
     timeout: float,
     environment: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
 ) -> tuple[process.Finished, Report]:
     """The same for any module of this package that writes a report, ended after ``timeout`` s.
 
@@ -53,5 +55,5 @@ def reported(
     with build_cache.Scratch() as folder:
         file = Path(folder, "report")
         command = [sys.executable, "-P", "-m", *words(os.fspath(file))]
-        done = process.run(command, timeout=timeout, env=variables)
+        done = process.run(command, timeout=timeout, cwd=cwd, env=variables)
         return done, read(file)

@@ -23,9 +23,13 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The commands that would have been started; each writes a report where it is told to."""
     asked: list[dict[str, Any]] = []
 
-    def run(command: list[str], timeout: float, env: Mapping[str, str]) -> process.Finished:
+    def run(
+        command: list[str], timeout: float, cwd: Path | None, env: Mapping[str, str]
+    ) -> process.Finished:
         file = next(word for word in command if os.path.basename(word) == "report")
-        asked.append({"command": command, "timeout": timeout, "env": dict(env), "file": file})
+        asked.append({
+            "command": command, "timeout": timeout, "cwd": cwd, "env": dict(env), "file": file,
+        })  # fmt: skip
         with open(file, "w", encoding="utf-8") as out:
             AsJson(out).ended(End(7), None)
         return process.Finished("out", "", 7, 0.5)
@@ -37,7 +41,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def test_a_program_is_run_by_the_command_and_its_report_is_read(
     started: list[dict[str, Any]],
 ) -> None:
-    done, report = apart.run([Path("p"), "--a"], 2.5, 9.0, "--fast", environment={"B": "c"})
+    done, report = apart.run(
+        [Path("p"), "--a"], 2.5, 9.0, "--fast", environment={"B": "c"}, cwd=Path("f")
+    )
     assert (done.stdout, done.status, report) == ("out", 7, Report(end=End(7)))
     (asked,) = started
     assert asked["command"] == [
@@ -45,7 +51,8 @@ def test_a_program_is_run_by_the_command_and_its_report_is_read(
         "--error-exitcode", "0", "--report-format", "json", "--report", asked["file"], "--fast",
         Path("p"), "--a",
     ]  # fmt: skip
-    assert asked["timeout"] == 9.0 and asked["env"] == {"B": "c", "PYTHONPATH": PACKAGE}
+    assert asked["timeout"] == 9.0 and asked["cwd"] == Path("f")
+    assert asked["env"] == {"B": "c", "PYTHONPATH": PACKAGE}
     assert not os.path.exists(asked["file"])
 
 
