@@ -176,6 +176,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         why = str(error).rstrip().split("\n")[-1] or type(error).__name__
         return _refuse(f"not enough memory ({why}): {_REMEDIES[errno.ENOMEM]}")
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not os.stat(os.curdir).st_nlink:
+            return _refuse("the folder that this was started in is gone: go to another one")
         if error.errno not in _REMEDIES:
             raise
         where = f"{error.filename}: " if error.filename else ""

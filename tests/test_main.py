@@ -75,6 +75,20 @@ def test_an_interrupt_is_a_status_and_no_stack_of_frames(
     assert main(["doctor"]) == 130 and capfd.readouterr() == ("", "")
 
 
+def test_a_folder_that_is_gone_is_a_sentence(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setenv("PHASEBIT_CACHE", "relative")
+    assert main(["run", "/bin/sh", "-c", "true"]) == 2
+    assert capfd.readouterr().err == (
+        "phasebit: the folder that this was started in is gone: go to another one\n"
+    )
+
+
 @pytest.mark.parametrize("command", ["", "doctor", "record", "ptx", "descriptor", "run"])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:

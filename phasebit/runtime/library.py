@@ -190,13 +190,13 @@ def build() -> Path:
     for path in (*sorted(written), *_files(SOURCES), *_files(driver_library.SOURCES)):
         digest.update(path.name.encode() + path.read_bytes())
     name = f"runtime/{digest.hexdigest()[:16]}"
-    folder = build_cache.keep(name, lambda built: _compile(command, built), holds=_MADE)
-    if odd := re.search("[:;$]", str(folder)):  # ld.so(8): between folders, and before tokens
+    # ld.so(8) divides folders at some of them, ld and nvcc at others.
+    if odd := re.search('[:;$,"]', str(build_cache.folder())):
         raise BuildError(
-            f"programs find no library in {folder}, whose name has a {odd[0]}: "
-            "set PHASEBIT_CACHE to another folder"
+            f"linkers and programs find nothing in {build_cache.folder()}, whose name has a "
+            f"{odd[0]}: set PHASEBIT_CACHE to another folder"
         )
-    return folder
+    return build_cache.keep(name, lambda built: _compile(command, built), holds=_MADE)
 
 
 @cache

@@ -107,6 +107,10 @@ def test_a_module_is_made_of_text(ptx: Any) -> None:
         ("call; ret;", "name of a function"),
         ("call nobody; ret;", "nobody"),
         (".local .b8 big[1000000]; ret;", "local memory"),
+        ("ld.param.u64 %rd1, [out+4096];", "8 bytes at 4096 of out reach beyond"),
+        ("ld.param.u64 %rd1, [out+-8];", "8 bytes at -8 of out reach beyond the"),
+        ("ld.param.v2.u64 {%rd1, %rd2}, [out];", "16 bytes at 0 of out reach beyond"),
+        ("ld.param.u32 %r1, [out+2];", "or begin at no multiple of 4"),
     ],
 )
 def test_instructions_that_cannot_be(body: str, words: str) -> None:

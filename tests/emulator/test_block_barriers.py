@@ -53,6 +53,11 @@ def test_what_barriers_give(body: str, value: int) -> None:
     ("mov.u32 %r6, 0; bar.sync 3, %r6;", "barrier 3 is told to wait for 0 threads by "),
     ("@%p1 bra A; bar.sync 0, 64; bra B; A: bar.red.popc.u32 %r5, 0, 64, %p2; B:",
      "barrier 0 is used by "),
+    ("bar.sync 16;", "barrier 16 is named by all threads of block 0, and a block has barriers 0 to "
+     "15; at bar.sync 16 at PTX line "),
+    ("bar.sync 99, 64;", "barrier 99 is named by "), ("bar.arrive 16, 128;", "barrier 16 is named"),
+    ("bar.red.popc.u32 %r5, 16, %p2;", "barrier 16 is named by "),
+    ("add.u32 %r6, %r2, 15; bar.sync %r6, 32;", "barrier 16 is named by warp 1 of block 0, and"),
 ])  # fmt: skip
 def test_what_barriers_do_not_take(body: str, says: str) -> None:
     with pytest.raises(EmulatorError) as raised:

@@ -157,6 +157,13 @@ class TestTrouble:
         memory, value = "cudaErrorMemoryAllocation", "cudaErrorInvalidValue"
         assert ran.status == 0 and ran.output.splitlines() == [memory] * 4 + [value] * 2
 
+    def test_host_memory_that_cannot_be_registered(self, compiled, run):
+        ran = run(compiled("trouble"), "registered")
+        names = ["InvalidValue"] * 2 + ["", "HostMemoryAlreadyRegistered", "", ""]
+        assert ran.status == 0 and ran.output.splitlines() == [
+            f"cudaError{name}" if name else "cudaSuccess" for name in names
+        ]
+
     def test_no_offset_leads_out_of_a_variable(self, compiled, run):
         ran = run(compiled("trouble"), "symbols")
         assert (ran.status, ran.output) == (0, "")

@@ -135,7 +135,11 @@ class Kernel:
         return self.execute(self.extents(grid, block, cluster, cooperative, shared), args, mode)
 
     def execute(self, extents: Extents, args: Sequence[Any], mode: Mode) -> Run:
-        """:meth:`launch`, with its checked extents and its mode."""
+        """:meth:`launch`, with its checked extents and its mode; threads take turns."""
+        with self.memory.launching:
+            return self._execute(extents, args, mode)
+
+    def _execute(self, extents: Extents, args: Sequence[Any], mode: Mode) -> Run:
         arrays = EmulatedArrays(self.memory)
         try:
             execution = self.prepare(extents, self.marshal(args, arrays), mode)

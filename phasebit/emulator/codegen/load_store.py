@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from phasebit.emulator.codegen.addressing import Addressing
 from phasebit.emulator.codegen.memory_watches import MemoryWatches
+from phasebit.emulator.ptx.operands import misfit
 from phasebit.emulator.ptx.syntax import Address, Instruction, Operand, Sink, Symbol, Vector
 from phasebit.emulator.ptx.table import Selected
 from phasebit.emulator.ptx.types import Form, dtype
@@ -50,7 +51,14 @@ class LoadStore:
         offset = self.program.layout.parameters.get(address.base.name)
         if offset is None or not self.function.is_entry:
             return False
-        at = (offset + address.offset) // form.itemsize
+        at, past = divmod(offset + address.offset, form.itemsize)
+        end = (at + len(targets)) * form.itemsize
+        if past or at < 0 or end > self.program.layout.parameter_size:
+            raise misfit(
+                instruction,
+                f"{form.itemsize * len(targets)} bytes at {address.offset} of {address.base.name} "
+                f"reach beyond the parameters, or begin at no multiple of {form.itemsize}",
+            )  # fmt: skip
         view = self.text.prologue(f"P_{form.str[1:]}", f"g.parameters.{form.str[1:]}")
         for place, target in enumerate(targets):
             name = self.values.result_name(target)

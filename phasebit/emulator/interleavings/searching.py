@@ -309,7 +309,15 @@ def searched(
     kernel: Kernel, extents: Extents, args: Sequence[Any], *,
     most_runs: int = MOST_RUNS, seconds: float = SECONDS, reduced: bool = True,
 ) -> tuple[Interleavings, Execution]:  # fmt: skip
-    """:func:`every_order`, with checked extents; and the first run."""
+    """:func:`every_order`, with checked extents; and the first run. Threads take turns."""
+    with kernel.memory.launching:
+        return _searched(kernel, extents, args, most_runs, seconds, reduced)
+
+
+def _searched(
+    kernel: Kernel, extents: Extents, args: Sequence[Any], most_runs: int, seconds: float,
+    reduced: bool,
+) -> tuple[Interleavings, Execution]:  # fmt: skip
     mode = Mode(max_steps=TURNS, trace=False)
     arrays = EmulatedArrays(kernel.memory)
     try:

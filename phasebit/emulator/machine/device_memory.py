@@ -9,6 +9,7 @@ array hits nothing.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -105,6 +106,8 @@ class Memory:
         self.free_lists: dict[int, list[int]] = {}
         self.freed: dict[int, Freed] = {}
         self.top = GRANULE
+        self.launching = threading.RLock()
+        """Who launches here has it: threads of the host take turns."""
         self._adopt(np.zeros(capacity, np.uint8))
 
     def _adopt(self, buffer: Array) -> None:

@@ -16,6 +16,9 @@ from phasebit.emulator.machine.waiting import Waiting
 from phasebit.emulator.ptx.syntax import Instruction
 from phasebit.emulator.ptx.types import Array
 
+BARRIERS = 16
+"""Of a block."""
+
 
 class BlockBarrierObserver:
     """Events of the barriers of blocks."""

@@ -13,6 +13,7 @@ from phasebit.emulator.machine.cluster import cluster_barrier
 from phasebit.emulator.machine.group import Group
 from phasebit.emulator.machine.launch_observer import LaunchObserver
 from phasebit.emulator.machine.named_barriers import (
+    BARRIERS,
     BlockBarrierObserver,
     NamedBarrier,
     NamedBarriers,
@@ -28,15 +29,30 @@ BAR = Traits(aligned="bar")
 UNNOTICED = Traits(unnoticed=True)
 
 
+def _check_number(g: Group, number: Value) -> None:
+    """Raise :class:`Fault` for a number that no barrier has."""
+    beyond = np.asarray(number) >= BARRIERS
+    if beyond.any():
+        lanes = g.lanes[beyond] if beyond.ndim else g.lanes
+        raise Fault(
+            "barrier {} is named by {}, and a block has barriers 0 to {}; at {}",
+            int(np.max(number)), g.batch.describe(lanes), BARRIERS - 1, g.batch.machine.where(g),
+        )  # fmt: skip
+
+
 def _by_barrier(g: Group, number: Value) -> list[tuple[Group, int, int]]:
-    """Divide a group by block and barrier number; the whole group when that is one."""
+    """Divide a group by block and barrier number; the whole group when that is one.
+
+    Raises :class:`Fault` for a number that no barrier has.
+    """
     batch = g.batch
+    _check_number(g, number)
     slots = batch.slots(g.lanes)
     if not isinstance(number, np.ndarray) and slots[0] == slots[-1]:
         return [(g, int(slots[0]), int(number))]
-    keys = slots * 16 + g.spread(number).astype(np.int64)
+    keys = slots * BARRIERS + g.spread(number).astype(np.int64)
     return [
-        (g.part(np.flatnonzero(keys == key), g.resume), int(key) // 16, int(key) % 16)
+        (g.part(np.flatnonzero(keys == key), g.resume), int(key) // BARRIERS, int(key) % BARRIERS)
         for key in np.unique(keys)
     ]
 
@@ -52,7 +68,7 @@ def _as_they_come(g: Group, barrier: NamedBarrier, expected: int | None) -> list
 def _passes(g: Group, number: Value, count: Value | None) -> bool:
     """Whether this group is all the barrier waits for, so that nobody need park."""
     batch = g.batch
-    if isinstance(number, np.ndarray) or g.n != batch.live or (
+    if isinstance(number, np.ndarray) or g.n != batch.live or number >= BARRIERS or (
         batch.known(NamedBarriers) is not None
     ):
         return False

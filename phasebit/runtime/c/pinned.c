@@ -2,10 +2,13 @@
  * a pointer is. */
 #define _GNU_SOURCE
 #include "runtime.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 /* cudaHostRegister exchanges the pages under the program's memory for pages of the arena, with
  * the same contents at the same host address. Pages are whole: neighbours of the registered
@@ -60,19 +63,37 @@ static bool exchange(void *first, size_t size, int flags, int file, uint64_t off
     return job.done;
 }
 
+/* Whether all of these pages are the program's to read. */
+static bool readable(uintptr_t first, uintptr_t end) {
+    char byte;
+    for (uintptr_t at = first; at < end; at += page) {
+        struct iovec here = {&byte, 1}, there = {(void *)at, 1};
+        if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT)
+            return false;
+    }
+    return true;
+}
+
 API cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags) {
     ENTER();
     (void)flags;
     if (!pointer || !size)
         return fail(cudaErrorInvalidValue);
-    if (registration_of(pointer) || in_arena(pointer))
+    if (in_arena(pointer))
         return fail(cudaErrorHostMemoryAlreadyRegistered);
     uintptr_t first = (uintptr_t)pointer & -page;
     uintptr_t end = ((uintptr_t)pointer + size + page - 1) & -page;
+    for (struct registered *r = registered; r; r = r->next)
+        if ((uintptr_t)r->first < end && first < (uintptr_t)r->first + r->size)
+            return fail(cudaErrorHostMemoryAlreadyRegistered);
     uint64_t address;
     cudaError_t error = CALL(OP_ALLOCATE, &address, sizeof address, end - first, SPACE_HOST, 0);
     if (error)
         return fail(error);
+    if (!readable(first, end)) {
+        CALL(OP_FREE, NULL, 0, address, 1 << SPACE_HOST);
+        return fail(cudaErrorInvalidValue);
+    }
     struct registered *made = malloc(sizeof *made);
     *made = (struct registered){(char *)first, end - first, address, pointer, registered};
     registered = made;

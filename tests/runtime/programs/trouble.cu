@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <cuda_runtime.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +56,19 @@ void huge(int *p) {
     printf("%s\n", cudaGetErrorName(cudaMemset2D(p, much, 0, 1, rows)));
 }
 
+/* Host memory that is not there, that may not be read, or that overlaps what is registered. */
+void registered() {
+    size_t page = 4096;
+    char *own = (char *)mmap(0, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *closed = mmap(0, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf("%s\n", cudaGetErrorName(cudaHostRegister((void *)16, 100, 0)));
+    printf("%s\n", cudaGetErrorName(cudaHostRegister(closed, page, 0)));
+    printf("%s\n", cudaGetErrorName(cudaHostRegister(own + page, page, 0)));
+    printf("%s\n", cudaGetErrorName(cudaHostRegister(own, 2 * page, 0)));
+    printf("%s\n", cudaGetErrorName(cudaHostUnregister(own + page)));
+    printf("%s\n", cudaGetErrorName(cudaHostRegister(own, 3 * page, 0)));
+}
+
 int main(int, char **arguments) {
     const char *what = arguments[1];
     int *p;
@@ -69,6 +83,8 @@ int main(int, char **arguments) {
     }
     if (!strcmp(what, "huge"))
         huge(p);
+    if (!strcmp(what, "registered"))
+        registered();
     if (!strcmp(what, "twelve")) {
         char properties[1032 + 8] = {};
         strcpy(properties + 1032, "behind");
