@@ -20,6 +20,8 @@ INTERRUPTED = 130
 """As a shell tells of a program that SIGINT ended."""
 _REMEDIES = {
     errno.ENOSPC: "make room there", errno.EDQUOT: "make room there",
+    errno.EROFS: "run this where it can be written",
+    errno.EACCES: "run this as someone who may do that",
     errno.EMFILE: "raise this process's limit, ulimit -n 256",
     errno.ENFILE: "close programs",
     errno.ENOMEM: "lift this process's limit, ulimit -v unlimited",
@@ -81,7 +83,7 @@ def _rules(args: argparse.Namespace) -> int:
 
 
 def _score(args: argparse.Namespace) -> int:
-    from phasebit import bugs, score
+    from phasebit import bugs, files, score
 
     try:
         wanted = args.tool or score.names()
@@ -93,7 +95,7 @@ def _score(args: argparse.Namespace) -> int:
     record = score.measure(wanted, of, lambda line: print(line, file=sys.stderr, flush=True))
     if args.write:
         record = score.merged(score.read(), record)
-        score.path().write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        files.renew(score.path(), json.dumps(record, indent=1) + "\n")
         print(f"wrote {score.path()}")
     print(score.text(record))
     return 0

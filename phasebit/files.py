@@ -71,6 +71,16 @@ def for_writing(name: str | Path) -> TextIO:
     return open(name, "w", encoding="utf-8", errors="backslashreplace", opener=opened)
 
 
+def renew(path: Path, text: str) -> None:
+    """Write a file as a whole: whoever is stopped half way leaves what was there before."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
 def kernels() -> Path:
     """The folder with the kernels: a folder for each chapter, and ``include/`` for several."""
     return _folder("kernels")

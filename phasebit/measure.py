@@ -281,7 +281,7 @@ def save(record: Record | dict[str, Any]) -> Path:
     # Lists of times on one line each: a record is read by people too.
     text = re.sub(r"\[[^][{}]*\]", lambda found: " ".join(found[0].split()), text)
     path.parent.mkdir(exist_ok=True)
-    path.write_text(text + "\n", encoding="utf-8")
+    files.renew(path, text + "\n")
     return path
 
 

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from phasebit import bugs, build_cache, files, toolchain
+from phasebit import bugs, build_cache, files, process, toolchain
 from phasebit.bugs import Outcome
 from phasebit.runtime import apart
 from phasebit.runtime.command import nvcc_command
@@ -124,11 +124,13 @@ class Original:
             folders = [f"-I{tree / folder}" for folder in self.include]
             command = [*nvcc_command([*options, *folders, f"-I{source.parent}", str(program)]),
                        "-o", str(path / "program")]  # fmt: skip
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS
-            )
-            if done.returncode:
-                raise Refused(f"{self.name}: nvcc does not compile it:\n{done.stderr[-2000:]}")
+            done = process.run(command, timeout=BUILD_SECONDS)
+            if not done.ok:
+                why = f"not within {BUILD_SECONDS:g} s" if done.stopped == "time" else ""
+                raise Refused(
+                    f"{self.name}: nvcc does not compile it{why and f' {why}'}:\n"
+                    f"{done.stderr[-2000:]}"
+                )
 
         return build_cache.keep(f"built-{key}", make) / "program"
 
@@ -249,7 +251,10 @@ def from_clone(clone: Path, commit: str, folders: Iterable[str]) -> dict[str, by
 
     def git(words: list[str], given: bytes = b"") -> bytes:
         command = ["git", "-C", os.fspath(clone), *words]
-        done = subprocess.run(command, input=given, capture_output=True, check=False)
+        try:
+            done = subprocess.run(command, input=given, capture_output=True, check=False)
+        except OSError as error:
+            raise Refused(f"git cannot be started, {error.strerror}: --from needs it") from None
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().splitlines()
             raise Refused(f"{clone} gives no files of {commit}: {said[-1] if said else 'git'}")
@@ -332,5 +337,5 @@ def write(record: dict[str, Any]) -> Path:
     """Into the record, beside what it has of others."""
     record["originals"] = {**read().get("originals", {}), **record["originals"]}
     kept = files.records() / RECORD
-    kept.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    files.renew(kept, json.dumps(record, indent=1) + "\n")
     return kept

@@ -78,3 +78,10 @@ def test_whatever_a_file_is_called_its_lines_are_named(
     (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
     with pytest.raises(pb.EmulatorError, match=re.escape(f"({shown}:3)")):
         pb.compile(tmp_path / name)["k"].launch(1, 1, [np.zeros(1, np.int32)])
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_options_with_which_nothing_is_compiled(option: str) -> None:
+    with pytest.raises(pb.CompileError, match=r"nvcc made no PTX of source\.cu: see its options"):
+        pb.compile("__global__ void k() {}\n", options=[option])

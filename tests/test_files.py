@@ -93,3 +93,20 @@ def test_the_mark_that_an_editor_puts_first_is_not_of_the_text(tmp_path: Path) -
     (tmp_path / "wide").write_bytes("race".encode("utf-16"))
     with pytest.raises(ValueError, match="is no text"):
         files.read_text(tmp_path / "wide")
+
+
+def test_a_file_is_renewed_as_a_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "record.json"
+    files.renew(file, "old")
+
+    def stopped(self: Path, text: str, **_: object) -> None:
+        with self.open("w") as half:
+            half.write(text[:2])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        files.renew(file, "newer")
+    assert file.read_text() == "old" and [*tmp_path.iterdir()] == [file]

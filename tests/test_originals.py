@@ -258,3 +258,9 @@ def test_the_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert all(one.name in printed for one in originals.every())
     assert main(["originals", "--run", "luck"]) == 2
+
+
+def test_without_git_a_clone_gives_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(originals.Refused, match="git cannot be started, No such file or directory"):
+        originals.from_clone(tmp_path, "HEAD", ["src"])

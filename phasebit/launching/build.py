@@ -78,8 +78,12 @@ def ptx(
             timeout=toolchain.BUILD_SECONDS,
             env=toolchain.temporary_in(folder),
         )
+        log = done.stdout + done.stderr
         if not done.ok:
-            raise toolchain.explain(done.stdout + done.stderr, name)
+            raise toolchain.explain(log, name)
+        if not result.exists():  # as with --help
+            message = f"nvcc made no PTX of {name}: see its options"
+            raise toolchain.CompileError(message, name, None, log)
 
     return build_cache.keep(f"{key}.ptx", compile_).read_text(encoding="utf-8")
 
