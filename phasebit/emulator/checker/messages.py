@@ -123,7 +123,7 @@ class Messages:
                 self.others.fence(g, scope)
         if sem == "acquire":
             return
-        rows = np.maximum(s.clock[g.lanes], s.floor[g.batch.slots(g.lanes)][:, None])
+        rows = s.floored(s.clock[g.lanes], s.floor[g.batch.slots(g.lanes)][:, None])
         rows[np.arange(g.n), s.threads(g.lanes)] = self.machine.now
         if s.wide < s.proxy:
             rows[np.arange(g.n), s.wide + s.threads(g.lanes)] = self.machine.now
@@ -263,7 +263,8 @@ class Messages:
 
     def _all_known(self, s: SharedShadow, lanes: Array) -> Array:
         """All that these threads of one unit know, and did until now."""
-        known: Array = np.maximum(s.clock[lanes].max(axis=0), s.floor[lanes[0] // s.batch.threads])
+        floor = s.floor[lanes[0] // s.batch.threads]
+        known = s.floored(s.clock[lanes].max(axis=0), floor)
         s.did(known, lanes, self.machine.now)
         return known.astype(I4)
 

@@ -42,7 +42,7 @@ class Order:
         s.did(known, lanes, self.machine.now)
         if self.machine.cluster_size == 1:
             floor = s.floor[batch.slots(lanes[:1])[0]]
-            known = np.maximum(known, floor) if floor and not self.facts.copies else known
+            known = s.floored(known, floor) if floor and not self.facts.copies else known
         return known
 
     def know(self, g: Group, lanes: Array, published: Array) -> bool:

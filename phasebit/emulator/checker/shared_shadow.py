@@ -326,6 +326,16 @@ class SharedShadow:
         if self.lowest == now:
             self.pending.clear()
 
+    def floored(self, known: Array, floor: Array | np.int32) -> Array:
+        """What is ``known``, rows or one, and what barriers of the block have ordered besides.
+
+        These order no proxies: what only a fence makes known stays as it is.
+        """
+        found = np.maximum(known, floor)
+        for part in (slice(self.proxy, self.warp_groups), slice(self.fences, None)):
+            found[..., part] = known[..., part]
+        return found
+
     def share_fences(self, slots: Array) -> None:
         """A barrier of whole blocks: what one thread has fenced counts for all."""
         for slot in slots.tolist():
