@@ -14,7 +14,7 @@ import numpy as np
 from phasebit.emulator.checker.footprint import Common
 from phasebit.emulator.checker.races import Races
 from phasebit.emulator.checker.reports import Findings
-from phasebit.emulator.checker.shared_shadow import LATEST, LIVE, remember
+from phasebit.emulator.checker.shared_shadow import LATEST, LIVE, SharedShadow, remember
 from phasebit.emulator.copy_engine.copy_observer import ThreadCopyObserver
 from phasebit.emulator.findings import say
 from phasebit.emulator.machine.barrier_sites import BarrierSite, MbarrierObserver
@@ -207,6 +207,8 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
             self.races.order.acquire_later(
                 g, site.position(), notes.published, notes.home_published
             )
+            if self.races.facts.tensor_fences:
+                self.races.order.acquire(g, _of_tensors(s, notes.published))
             return
         near = s.waits_near[g.lanes[0]]
         if near >= 0 and notes.home_published is not None:
@@ -369,6 +371,15 @@ class MbarrierOrder(MbarrierObserver, LaunchObserver, ThreadCopyObserver):
             ),
             -1, ("observed", where),
         )  # fmt: skip
+
+
+def _of_tensors(s: SharedShadow, published: Array) -> Array:
+    """What a relaxed wait makes known to a ``tcgen05.fence`` behind it: commits, and what threads
+    fenced before they arrived (PTX ISA 9.7.16.6.4)."""
+    known = np.zeros_like(published)
+    for part in (slice(s.bulk, s.inits), slice(s.fences, None)):
+        known[part] = published[part]
+    return known
 
 
 def _joined(before: Array | None, known: Array) -> Array:
