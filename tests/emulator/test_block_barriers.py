@@ -111,3 +111,28 @@ def test_another_warp_uses_a_barrier_once_it_knows_that_it_is_free(told: str, ri
     text = TEXT.replace("BODY", body)
     rules = {each.rule for each in Module(text)["k"].launch(1, 96, [out]).findings}
     assert rules == (set() if right else {"barrier-misuse"})
+
+
+@pytest.mark.parametrize("body", [
+    "add.u32 %r6, %r2, 1; shl.b32 %r6, %r6, 5; bar.sync 1, %r6;",
+    "sub.u32 %r6, 2, %r2; shl.b32 %r6, %r6, 5; bar.sync 1, %r6;",
+    "add.u32 %r6, %r2, 1; shl.b32 %r6, %r6, 5; bar.red.popc.u32 %r5, 1, %r6, %p2;",
+    "add.u32 %r6, %r2, 1; shl.b32 %r6, %r6, 5; bar.arrive 1, %r6;",
+])  # fmt: skip
+def test_threads_that_name_two_counts_of_one_barrier(body: str) -> None:
+    _, found, _ = ran(body)
+    assert len(found) == 1 and found[0].startswith("barrier-misuse: "), found
+    assert "is told to wait for 32 threads here and for 64 elsewhere" in found[0]
+
+
+def test_warps_with_barriers_and_counts_of_their_own() -> None:
+    body = """setp.lt.u32 %p3, %r2, 2; selp.u32 %r6, 64, 32, %p3; selp.u32 %r7, 1, %r2, %p3;
+        bar.sync %r7, %r6; mov.u32 %r5, 1;"""
+    values, found, _ = ran(body, 128)
+    assert values == [1] * 128 and found == []
+
+
+def test_warps_that_are_more_than_each_of_their_barriers_lacks() -> None:
+    body = """shr.u32 %r6, %r2, 1; add.u32 %r6, %r6, 1; bar.sync %r6, 32; mov.u32 %r5, 1;"""
+    values, found, _ = ran(body, 128)
+    assert values == [1] * 128 and found == []

@@ -86,6 +86,11 @@ class TestRules:
             ({"box": "ab"}, "not 'ab'"),
             ({"box": (64.0, 8)}, "not .64.0, 8."),
             ({"element_strides": 2}, "element_strides of a tensor map"),
+            ({"element_strides": np.array([1, 9])}, "allowed are 1 to 8"),
+            ({"dims": 64}, "dims of a tensor map is a list of whole numbers, .* not 64"),
+            ({"dims": ()}, "1 to 5 dimensions, not 0"),
+            ({"tensor": np.zeros((), np.float16)}, "1 to 5 dimensions, not 0"),
+            ({"box": np.array(64)}, "box needs 2 numbers for 2 dimensions, not 1"),
         ],
     )
     def test_a_broken_rule_is_named(self, changes: dict[str, Any], words: str) -> None:

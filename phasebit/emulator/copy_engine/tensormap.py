@@ -432,14 +432,16 @@ class TensorMap:
         assert data_type is not None
         _rule(dims is not None, "an address needs dims")
         assert dims is not None
+        dims = _numbers(dims, "dims")
+        _rule(len(dims) > 0, "a tensor has 1 to 5 dimensions, not 0")
         if strides is None:
             size = dims[0] * BITS.get(data_type, 32) // 8
             strides = [size := size * (dims[i] if i else 1) for i in range(len(dims) - 1)]
         self.descriptor = Descriptor(
-            data_type, tensor if isinstance(tensor, int) else 0, _numbers(dims, "dims"),
+            data_type, tensor if isinstance(tensor, int) else 0, dims,
             _numbers(strides, "strides"), _numbers(box, "box"),
-            _numbers(element_strides or [1] * len(dims), "element_strides"), interleave, swizzle,
-            l2_promotion, oob_fill,
+            _numbers([1] * len(dims) if element_strides is None else element_strides,
+                     "element_strides"), interleave, swizzle, l2_promotion, oob_fill,
         )  # fmt: skip
         self.descriptor.check()
 
@@ -496,7 +498,9 @@ def _form_of(tensor: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
 
 
 def _numbers(values: Sequence[int], what: str) -> tuple[int, ...]:
-    if not isinstance(values, Sequence | np.ndarray) or not all(
+    if isinstance(values, np.ndarray):  # one without dimensions is no sequence
+        values = values.ravel().tolist()
+    if not isinstance(values, Sequence) or not all(
         isinstance(value, int | np.integer) for value in values
     ):
         raise LaunchError(

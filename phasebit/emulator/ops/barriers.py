@@ -40,13 +40,31 @@ def _check_number(g: Group, number: Value) -> None:
         )  # fmt: skip
 
 
-def _by_barrier(g: Group, number: Value) -> list[tuple[Group, int, int]]:
-    """Divide a group by block and barrier number; the whole group when that is one.
+def _by_barrier(
+    g: Group, number: Value, count: Value | None
+) -> list[tuple[Group, int, int, int | None]]:
+    """Divide a group by block, barrier number and count; the whole group when that is one.
 
+    Of one barrier whoever names the largest count comes first, so that the others are heard of.
     Raises :class:`Fault` for a number that no barrier has.
     """
-    batch = g.batch
     _check_number(g, number)
+    found: list[tuple[Group, int, int, int | None]] = []
+    for some, slot, one in _by_number(g, number):
+        if not isinstance(count, np.ndarray):
+            found.append((some, slot, one, None if count is None else int(count)))
+            continue
+        order = {int(lane): i for i, lane in enumerate(g.lanes)}
+        counts = count if some is g else count[[order[int(lane)] for lane in some.lanes]]
+        kinds = np.unique(counts)
+        for kind in kinds[::-1]:
+            part = some if len(kinds) == 1 else some.part(np.flatnonzero(counts == kind), g.resume)
+            found.append((part, slot, one, int(kind)))
+    return found
+
+
+def _by_number(g: Group, number: Value) -> list[tuple[Group, int, int]]:
+    batch = g.batch
     slots = batch.slots(g.lanes)
     if not isinstance(number, np.ndarray) and slots[0] == slots[-1]:
         return [(g, int(slots[0]), int(number))]
@@ -57,12 +75,14 @@ def _by_barrier(g: Group, number: Value) -> list[tuple[Group, int, int]]:
     ]
 
 
-def _as_they_come(g: Group, barrier: NamedBarrier, expected: int | None) -> list[Group]:
+def _as_they_come(
+    g: Group, barrier: NamedBarrier, expected: int | None, resume: int
+) -> list[Group]:
     """Warp by warp where there are more threads than the barrier lacks: the first ones open it."""
     if expected is None or g.n <= expected - barrier.arrived:
         return [g]
     warps = g.batch.warp_of[g.lanes]
-    return [g.part(np.flatnonzero(warps == warp), g.resume) for warp in np.unique(warps)]
+    return [g.part(np.flatnonzero(warps == warp), resume) for warp in np.unique(warps)]
 
 
 def _passes(g: Group, number: Value, count: Value | None) -> bool:
@@ -89,9 +109,8 @@ def bar_sync(g: Group, dest: Any, number: Value, count: Value | None = None) -> 
             passes(g)
         return g.resume
     resume = g.resume
-    for some, slot, one in _by_barrier(g, number):
-        expected = None if count is None else int(some.spread(count)[0])
-        for part in _as_they_come(some, barrier_of(g.batch, slot, one), expected):
+    for some, slot, one, expected in _by_barrier(g, number, count):
+        for part in _as_they_come(some, barrier_of(g.batch, slot, one), expected, resume):
             barrier_of(g.batch, slot, one).arrive(part, expected, "sync", resume)
     return -1
 
@@ -101,8 +120,7 @@ def bar_arrive(g: Group, dest: Any, number: Value, count: Value) -> int:
     """bar.arrive: be counted, and go on."""
     resume = g.resume
     machine = g.batch.machine
-    expected = int(g.spread(count)[0])
-    for some, slot, one in _by_barrier(g, number):
+    for some, slot, one, expected in _by_barrier(g, number, count):
         barrier_of(g.batch, slot, one).arrive(some, expected, "sync", None)
         some.pc = resume
         if some is not g:
@@ -125,10 +143,9 @@ def _reduce(g: Group, dest: Any, number: Value, count: Value | None, p: Value, o
     resume = g.resume
     votes = g.spread(p)
     order = {int(lane): i for i, lane in enumerate(g.lanes)}
-    for some, slot, one in _by_barrier(g, number):
+    for some, slot, one, expected in _by_barrier(g, number, count):
         barrier = barrier_of(g.batch, slot, one)
         barrier.votes.append(votes[[order[int(lane)] for lane in some.lanes]])
-        expected = None if count is None else int(some.spread(count)[0])
         barrier.arrive(some, expected, f"red.{op}", resume, finish)
     return -1
 
