@@ -72,6 +72,27 @@ RACE = """.version 8.0
 """
 
 
+def test_a_program_holds_the_functions_that_it_reaches_and_no_others() -> None:
+    head = ".version 8.0 .target sm_80 .address_size 64\n"
+    many = "add.u32 %r1, %r1, 1;\n" * 2000
+    one = """.func (.param .b32 o) twice(.param .b32 i) { .reg .u32 %r;
+        ld.param.u32 %r, [i]; add.u32 %r, %r, %r; st.param.b32 [o], %r; ret; }
+        .entry one(.param .u64 p) { .reg .u64 %a; .reg .u32 %r<3>;
+        ld.param.u64 %a, [p]; mov.u32 %r1, 21;
+        { .param .b32 i; .param .b32 o; st.param.b32 [i], %r1; call (o), twice, (i);
+          ld.param.b32 %r2, [o]; }
+        st.global.u32 [%a], %r2; ret; }"""
+    other = f".entry other() {{ .reg .u32 %r<2>; mov.u32 %r1, 0; {many} ret; }}"
+    alone, both = (
+        saved_program.save(Module(text)["one"].translated(True, False, False, None))
+        for text in (head + one, head + one + other)
+    )
+    assert len(both) < len(alone) + 500
+    out = np.zeros(1, np.uint32)
+    LoadedModule(head + other + one)["one"].launch(1, 1, [out])
+    assert out[0] == 42
+
+
 def test_a_loaded_program_is_watched_and_says_its_lines() -> None:
     told = []
     for kind in (Module, LoadedModule):

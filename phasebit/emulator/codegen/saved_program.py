@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 import phasebit.emulator.ops  # noqa: F401, it fills the table
+from phasebit.emulator.codegen.translated_program import TranslatedProgram
+from phasebit.emulator.ptx.syntax import Function
 from phasebit.emulator.ptx.table import TABLE, Entry, filled
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -29,10 +31,19 @@ _OPS = "phasebit.emulator.ops."
 
 
 def save(thing: Any) -> bytes:
-    """A :class:`TranslatedProgram` or a :class:`~phasebit.emulator.ptx.syntax.Module` as bytes."""
+    """A :class:`TranslatedProgram` or a :class:`~phasebit.emulator.ptx.syntax.Module` as bytes.
+
+    Of functions that a program does not reach only the names are saved: a module may have a hundred
+    kernels, and each of its programs would hold them all.
+    """
     out = io.BytesIO()
     pickler = pickle.Pickler(out, 5)
     pickler.dispatch_table = _REDUCERS
+    if isinstance(thing, TranslatedProgram):
+        reached = {id(function) for function in thing.layout.functions}
+        pickler.dispatch_table = {
+            **_REDUCERS, Function: functools.partial(_reduce_function, reached)
+        }  # fmt: skip
     pickler.dump(thing)
     return out.getvalue()
 
@@ -73,6 +84,12 @@ def _entry(mnemonic: str, index: int) -> Entry:
 def _reduce_entry(entry: Entry) -> tuple[Any, ...]:
     index = next(i for i, each in enumerate(TABLE[entry.mnemonic]) if each is entry)
     return _entry, (entry.mnemonic, index)
+
+
+def _reduce_function(reached: set[int], function: Function) -> str | tuple[Any, ...]:
+    if id(function) in reached:
+        return function.__reduce_ex__(5)
+    return Function, (function.name, function.is_entry, function.line)
 
 
 def _filled(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
