@@ -18,6 +18,9 @@ here, and compares every bit of every answer:
 ``boxes``      tensor maps: every rank, type and swizzle, over every edge, in every direction
 ``encodes``    which arguments the driver refuses to make a tensor map of
 ``chains``     random programs of 20 to 60 instructions with divergent control flow
+``meetings``   random programs of whole blocks that must synchronise; ``happens_before`` is the
+               model that says where, ``meeting_ptx`` writes them out, ``weakening`` takes one
+               synchronisation away
 ``departures`` chains that an assembler which optimises makes something else of
 ``gpu``        runs them on a GPU, through the package's driver
 ``compare``    runs them here, and says for each instruction how many cases agreed
