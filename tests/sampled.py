@@ -1,7 +1,8 @@
 """A part of what is alike, where time is short: one of N members of each family of tests.
 
-A family is one test function with its parameters, in a tier that compiles or looks at pages. Which
-members run is drawn by the commit, so a commit can be tried again, and the next one tries others.
+A family is one test function with its parameters, in a tier that compiles or looks at pages, or
+with the marker ``drawn``. Which members run is drawn by the commit, so a commit can be tried again,
+and the next one tries others.
 All that is not in a family runs, and so does each member that proves a rule of the checker.
 Families of one file that share their parameters, as pages or kernels, draw the same ones: what is
 loaded or compiled for one test serves the others.
@@ -77,7 +78,8 @@ def left_out(
     """
     families: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if hasattr(item, "callspec") and tier(item) in TIERS and not stays(item.nodeid):
+        alike = tier(item) in TIERS or item.get_closest_marker("drawn")
+        if alike and hasattr(item, "callspec") and not stays(item.nodeid):
             families[item.nodeid.partition("[")[0]].append(item)
     left = {}
     for name, members in families.items():

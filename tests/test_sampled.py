@@ -29,6 +29,10 @@ class Item:
     nodeid: str
     tier: str = "nvcc"
     callspec: object = field(default_factory=object)
+    marks: tuple[str, ...] = ()
+
+    def get_closest_marker(self, name: str) -> object:
+        return name in self.marks or None
 
 
 def left(items: list[Any], n: int = 3, seed: str = "a commit", stays: str = "") -> set[str]:
@@ -52,6 +56,12 @@ def test_a_rules_proof_and_what_is_no_family_always_run() -> None:
     for seed in map(str, range(20)):
         out = left([*FAMILY, alone, *quick], seed=seed, stays=FAMILY[0].nodeid)
         assert out < {each.nodeid for each in FAMILY[1:]}
+
+
+def test_one_that_needs_python_only_is_drawn_when_it_says_so() -> None:
+    names = [each.nodeid for each in FAMILY]
+    assert len(left([Item(name, "none", marks=("drawn",)) for name in names])) == 6
+    assert left([Item(name, "none", marks=("other",)) for name in names]) == set()
 
 
 def test_each_commit_draws_and_all_have_their_turn() -> None:

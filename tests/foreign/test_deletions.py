@@ -31,12 +31,14 @@ SILENT = [
 ]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("how", SCHEDULES, ids=str)
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_kernel_as_it_is(target: str, how: tuple[str, int]) -> None:
     assert attention(target).noticed(attention(target).about["ptx"], how) == ""
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("target", "deletion"), NOTICED, ids=[f"{target}-{each.line}" for target, each in NOTICED]
 )
@@ -44,6 +46,7 @@ def test_what_is_left_out_is_missed(target: str, deletion: Deletion) -> None:
     assert attention(target).without(deletion)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(("target", "line"), SILENT, ids=lambda value: str(value))
 def test_what_is_redundant_is_not_missed(target: str, line: int) -> None:
     (deletion,) = (each for each in attention(target).deletions if each.line == line)

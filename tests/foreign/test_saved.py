@@ -16,6 +16,7 @@ def saved(name: str) -> Saved:
     return Saved.load(name)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("how", SCHEDULES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_product_is_right_and_nothing_is_found(name: str, how: tuple[str, int]) -> None:

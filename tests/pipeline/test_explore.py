@@ -54,6 +54,7 @@ class TestAdvance:
 
 
 class TestRightRings:
+    @pytest.mark.drawn
     @pytest.mark.parametrize("consumers", [1, 2])
     @pytest.mark.parametrize("stages", [1, 2, 3, 4])
     def test_clean_for_1_to_12_items(self, stages: int, consumers: int) -> None:
@@ -141,6 +142,7 @@ class TestMistakes:
         assert failure is not None
         assert failure.kind is mistake.fails
 
+    @pytest.mark.drawn
     @by_name
     def test_repaired_it_is_clean_everywhere(self, mistake: Mistake) -> None:
         for stages, consumers, items in map(size, SMALL):

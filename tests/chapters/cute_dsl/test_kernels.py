@@ -63,6 +63,7 @@ def test_a_text_that_nobody_has_compiled_is_refused(monkeypatch: pytest.MonkeyPa
         cute_ptx.ptx(GEMM + "\n")
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize(
     ("shape", "workers"), [((300, 260, 72), 1), ((128, 516, 200), 2), ((1, 4, 8), 1)]
@@ -72,6 +73,7 @@ def test_the_product_is_right(shape: tuple[int, int, int], workers: int, schedul
     assert exact and run.findings == []
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 @pytest.mark.parametrize("entry", ["by_hand", "copied", "multiplied", "said"])
 def test_the_rings_are_right(entry: str, schedule: str) -> None:
@@ -79,6 +81,7 @@ def test_the_rings_are_right(entry: str, schedule: str) -> None:
     assert exact and run.findings == []
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", pipeline_slips.SLIPS)
 def test_every_slip_is_found_or_silent(name: str) -> None:
     slip = pipeline_slips.SLIPS[name]

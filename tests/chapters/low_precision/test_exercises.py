@@ -48,6 +48,7 @@ def test_the_tests_of_the_chapter_are_right() -> None:
     assert check.tests.verdict(names["seen"], names["own"]) == "tests: OK (6 tests and yours)"
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     "own, words",
     [

@@ -65,6 +65,7 @@ def _places(state, *, waiting=True, kinds=(Slot.FILLING, Slot.FULL, Slot.DRAININ
     return jobs
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -122,6 +123,7 @@ def _handed_over(s, *, roles=(True, False), more=0):
     )
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     "wrong",
     [
