@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from phasebit.chapters.chain import kernels, pair_signals
@@ -11,6 +11,7 @@ from phasebit.chapters.chain.kernels import Rings, Seen
 
 if TYPE_CHECKING:
     from phasebit.draw import Picture
+    from phasebit.emulator import Schedule
     from phasebit.timeline import Timeline
 
 LOADER, MULTIPLIER, EPILOGUE, ASKER = 4, 5, 0, 6
@@ -151,14 +152,20 @@ def tiles_of_blocks(source: str, log: Sequence[Seen]) -> dict[int, int]:
     return dict(sorted(made.items()))
 
 
-def handed_out() -> str:
+HANDING = {"blocks": (kernels.LAUNCH_CONTROL, 128), "pairs": (kernels.PAIR_CONTROL, 256)}
+"""By whom tiles are made under launch control -> the kernel, and the rows of a tile."""
+
+
+def handed_out(
+    makers: Iterable[str] = HANDING, schedules: Iterable[Schedule] = ("eager", "random")
+) -> str:
     """Eight tiles under launch control, by blocks and by pairs: who runs, how many are made."""
     lines = []
-    for what, name, high in (("blocks", kernels.LAUNCH_CONTROL, 128),
-                             ("pairs", kernels.PAIR_CONTROL, 256)):  # fmt: skip
+    for what in makers:
+        name, high = HANDING[what]
         source = kernels.source(name)
         each = Rings.of(source).blocks
-        for schedule in ("eager", "random"):
+        for schedule in schedules:
             with kernels.watching() as log:
                 run, exact = kernels.multiply(source, 8 * high - 24, 256, 64, schedule=schedule)
             made = tiles_of_blocks(source, log)

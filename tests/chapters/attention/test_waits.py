@@ -34,15 +34,28 @@ def test_right_and_without_findings(programs: attend.Programs, name: str) -> Non
     assert not done.run.findings and done.error <= 1
 
 
+@pytest.fixture(scope="module")
+def next_scores() -> attend.Programs:
+    return attend.Programs({"kernel": attend.source(attend.NEXT)}, (64, True), (64, False))
+
+
 @pytest.mark.nvcc
-def test_next_scores_before_the_store() -> None:
-    """Tiles that begin with hidden ones, groups without queries, sequences of any lengths."""
-    program = attend.Programs({"kernel": attend.source(attend.NEXT)}, (64, True), (64, False))
-    for causal, queries, keys in ((True, 300, 300), (True, 150, 270), (False, 300, 131)):
-        done = program.attend("kernel", attend.heads(64, queries, keys, layers=3), causal, blocks=1)
-        assert not done.run.findings and done.error <= 1
+@pytest.mark.parametrize(
+    ("causal", "queries", "keys"), [(True, 300, 300), (True, 150, 270), (False, 300, 131)]
+)
+def test_next_scores_before_the_store(
+    next_scores: attend.Programs, causal: bool, queries: int, keys: int
+) -> None:
+    """Tiles that begin with hidden ones, and groups without queries."""
+    h = attend.heads(64, queries, keys, layers=3)
+    done = next_scores.attend("kernel", h, causal, blocks=1)
+    assert not done.run.findings and done.error <= 1
+
+
+@pytest.mark.nvcc
+def test_next_scores_of_sequences_of_any_lengths(next_scores: attend.Programs) -> None:
     sequences = [attend.heads(64, n, n, layers=2, seed=n) for n in (70, 290, 30)]
-    done = program.attend_packed("kernel", sequences, True, blocks=1)
+    done = next_scores.attend_packed("kernel", sequences, True, blocks=1)
     assert not done.run.findings and done.error <= 1
 
 

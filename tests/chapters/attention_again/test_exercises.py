@@ -234,20 +234,34 @@ def wrongs() -> dict[tuple[str, str], str]:
 
 
 @functools.cache
-def together() -> dict[str, Any]:
-    """The kernels of all answers, compiled by one call of nvcc: the text -> its kernel."""
+def programs() -> list[str]:
+    """The programs of all answers."""
+    put = {"halves": check.in_halves, "softmax": check.with_soften}
+    texts = [check.in_halves(str(HALVES["source"])), check.with_soften(str(SOFTMAX["source"]))]
+    return texts + [put[exercise](answer) for (exercise, _), answer in wrongs().items()]
+
+
+@functools.cache
+def together(first: int) -> Any:
+    """A few of them, compiled by one call of nvcc."""
     from phasebit.launching.launch import compile
 
-    put = {"halves": check.in_halves, "softmax": check.with_soften}
-    texts = [put[exercise](answer) for (exercise, _), answer in wrongs().items()]
-    texts += [check.in_halves(str(HALVES["source"])), check.with_soften(str(SOFTMAX["source"]))]
-    module = compile(slips.together(texts), "sm_100a", [f"-DHEAD={check.SHAPE.depth}"])
-    return {text: module[f"n{i}::attend"] for i, text in enumerate(texts)}
+    texts = programs()[first : first + AT_ONCE]
+    return compile(slips.together(texts), "sm_100a", [f"-DHEAD={check.SHAPE.depth}"])
+
+
+AT_ONCE = 3
+
+
+def compiled_with_others(text: str, depth: int) -> Any:
+    """The kernel of a program."""
+    number = programs().index(text)
+    return together(number - number % AT_ONCE)[f"n{number % AT_ONCE}::attend"]
 
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "compiled", lambda text, depth: together()[text])
+    monkeypatch.setattr(kernels, "compiled", compiled_with_others)
 
 
 @pytest.mark.nvcc

@@ -139,9 +139,10 @@ def test_our_first_barrier_for_the_sum_fails_in_random_orders_only() -> None:
 
 
 @pytest.mark.nvcc
-def test_every_slip_is_found() -> None:
-    """All compiled together; those that break no rule by the result."""
-    for name, said in slips.verdicts().items():
+@pytest.mark.parametrize("first", range(0, len(slips.SLIPS), 3))
+def test_every_slip_is_found(first: int) -> None:
+    """Three are compiled together; those that break no rule by the result."""
+    for name, said in slips.verdicts([*slips.SLIPS][first : first + 3]).items():
         assert re.search(slips.SLIPS[name].says, said.all), (name, said)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phasebit.chapters.chain import kernels, signal_scopes, slips, view
+from phasebit.emulator import Schedule
 
 pytestmark = pytest.mark.nvcc
 
@@ -61,16 +62,23 @@ def test_the_picture_of_the_fourth_ring() -> None:
     assert read > out, "the epilogue reads it when it has carried the first tile out"
 
 
-def test_how_a_block_and_a_pair_may_end() -> None:
-    block, pair = (slips.endings(name).splitlines() for name in (kernels.CHAIN, kernels.PAIR))
-    ways = "the tails", "the meeting", "both"
-    apart = slips.endings(kernels.PIECES).splitlines()
-    assert apart[0] == "without the tails: nothing found"
-    assert all("race: warp 0 of block 0 deallocates tensor memory" in line for line in apart[1:])
-    assert block == [f"without {what}: nothing found" for what in ways]
-    assert pair[:2] == [f"without {what}: nothing found" for what in ("the tails", "the meeting")]
-    assert pair[2] == ("without both: cluster: block 0 may leave the kernel before thread 0 of "
-                       "block 1 uses its memory")  # fmt: skip
+FOUND_AT_THE_END = {
+    kernels.CHAIN: ("nothing found",) * 3,
+    kernels.PAIR: ("nothing found", "nothing found", "cluster: block 0 may leave the kernel before "
+                   "thread 0 of block 1 uses its memory"),
+    kernels.PIECES: ("nothing found",
+                     *["race: warp 0 of block 0 deallocates tensor memory"] * 2),
+}  # fmt: skip
+"""Of a kernel without the tails, without the meeting, and without both."""
+
+
+@pytest.mark.parametrize("name", FOUND_AT_THE_END)
+def test_how_a_block_and_a_pair_may_end(name: str) -> None:
+    said = slips.endings(name).splitlines()
+    for line, what, found in zip(
+        said, ("the tails", "the meeting", "both"), FOUND_AT_THE_END[name], strict=True
+    ):
+        assert line.startswith(f"without {what}: {found}")
 
 
 def test_the_four_roles_and_what_tells_full_and_empty() -> None:
@@ -93,12 +101,12 @@ def test_what_is_fetched_is_watched() -> None:
     assert fetched == pieces + pieces[:8]
 
 
-def test_eight_tiles_are_handed_out_once_each() -> None:
-    lines = view.handed_out().splitlines()
-    assert len(lines) == 4
-    for line in lines:
-        assert "exact: True, findings: 0, tiles made: 8" in line
-    assert lines[0].endswith("by 2 blocks of 8") and lines[2].endswith("by 2 pairs of 8")
+@pytest.mark.parametrize("schedule", ["eager", "random"])
+@pytest.mark.parametrize("makers", view.HANDING)
+def test_eight_tiles_are_handed_out_once_each(makers: str, schedule: Schedule) -> None:
+    said = view.handed_out([makers], [schedule])
+    assert said.startswith(f"{makers}, {schedule}: exact: True, findings: 0, tiles made: 8")
+    assert said.endswith(f"by 2 {makers} of 8") == (schedule == "eager")
 
 
 def test_too_few_bytes_end_in_two_ways() -> None:

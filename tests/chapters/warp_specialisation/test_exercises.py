@@ -193,16 +193,16 @@ def test_two_groups_refuses_half_of_the_sum() -> None:
 
 
 @pytest.mark.nvcc
-def test_the_solutions_of_the_chapter() -> None:
+@pytest.mark.parametrize(("exercise", "answer"), [
+    ("budget", "budget"), ("diagnosis", "answer_1"), ("one_arrival", "answer_2"),
+    ("two_groups", "answer_3"), ("ward", "diagnoses"), ("ring", "answer_4"),
+])  # fmt: skip
+def test_the_solutions_of_the_chapter(exercise: str, answer: str) -> None:
     names: dict[str, object] = {"clinic": clinic, "check": check}
     for text in solutions(CHAPTER):
         exec(text, names)
-    for exercise, answer in (
-        ("budget", "budget"), ("diagnosis", "answer_1"), ("one_arrival", "answer_2"),
-        ("two_groups", "answer_3"), ("ward", "diagnoses"), ("ring", "answer_4"),
-    ):  # fmt: skip
-        said = getattr(check, exercise).verdict(names[answer])
-        assert "OK" in said, said
+    said = getattr(check, exercise).verdict(names[answer])
+    assert "OK" in said, said
 
 
 def test_the_healthy_kernel_is_its_file() -> None:
