@@ -50,7 +50,7 @@ LEVELS = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 4095), max_size=300), LEVELS)
 def test_it_agrees_with_the_definition(addresses: list[int], levels: tuple[Level, ...]) -> None:
     assert caches.trace(addresses, levels) == plain(addresses, levels)

@@ -464,7 +464,7 @@ class Naive(RuleBasedStateMachine):
 
 
 TestAgainstNaiveModel = Naive.TestCase
-TestAgainstNaiveModel.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestAgainstNaiveModel.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
 
 
 @pytest.mark.parametrize(

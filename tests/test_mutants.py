@@ -137,7 +137,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(mutants, "ROOT", tmp_path / "root")
     monkeypatch.setattr(mutants, "TREE", tmp_path / "tree")
     monkeypatch.setattr(mutants, "OUTPUT", tmp_path / "output.txt")
-    monkeypatch.setattr(mutants, "LIMIT", 3)
+    monkeypatch.setattr(mutants, "LIMIT", 2)
     monkeypatch.setattr(mutants, "SURE", {})
     for folder in ("root", "tree"):
         (tmp_path / folder).mkdir()

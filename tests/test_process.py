@@ -41,11 +41,11 @@ def test_a_limit_of_silence_begins_anew_with_each_word() -> None:
 def test_time_limit_ends_the_children_too(tmp_path: Path) -> None:
     # The child would keep the pipe open, and write the file later.
     late = tmp_path / "late"
-    child = f"import time; time.sleep(3); open({str(late)!r}, 'w')"
+    child = f"import time; time.sleep(2); open({str(late)!r}, 'w')"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     done = python(code, timeout=1)
     assert done.stopped == "time"
-    time.sleep(3)
+    time.sleep(2)
     assert not late.exists()
 
 

@@ -369,7 +369,7 @@ def test_printf_in_a_recursion_prints_its_own_call(options: list[str] | None) ->
 def test_memory_of_the_stack_is_given_back_when_a_function_returns(options: list[str]) -> None:
     source = """
 __device__ __noinline__ int squares(const int* x, int n) {
-    int* own = (int*)alloca(4 * n);
+    int* own = (int*)alloca(64 * n);  // so that it would soon be too much
     int sum = 0;
     for (int i = 0; i < n; ++i) own[i] = x[i] * x[i];
     for (int i = n; i-- > 0;) sum += own[i];
@@ -384,7 +384,7 @@ __global__ void sums(int* out, int rounds) {
     for (int i = 0; i < n; ++i) sum += own[i];
     out[threadIdx.x] = sum;
 }"""
-    out, rounds = np.zeros(64, np.int32), 3000
+    out, rounds = np.zeros(64, np.int32), 300
     clean(compile(source, "sm_90a", options)["sums"].launch(1, 64, [out, rounds]))
     for t, found in enumerate(out.tolist()):
         own = np.arange(5 + t % 3) + t

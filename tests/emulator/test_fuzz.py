@@ -23,7 +23,7 @@ import pytest
 from phasebit.emulator.errors import EmulatorError, PtxError
 from phasebit.launching.launch import Module
 
-SECONDS = float(os.environ.get("PHASEBIT_FUZZ_SECONDS", "8"))
+SECONDS = float(os.environ.get("PHASEBIT_FUZZ_SECONDS", "4"))
 SEED = int(os.environ.get("PHASEBIT_FUZZ_SEED", "1"))
 PATIENCE = 20  # seconds for one mutant, of which a step limit leaves it a fraction
 

@@ -24,7 +24,7 @@ from phasebit.pipeline import (
 
 from .systems import WORKED, grid, latency, pipelines
 
-THOROUGH = settings(max_examples=300, deadline=None)
+THOROUGH = settings(max_examples=120, deadline=None)
 
 
 def test_worked_example_is_bound_by_its_slots() -> None:

@@ -136,20 +136,31 @@ def test_compiler_that_is_not_there(tmp_path, monkeypatch):
     library.build.cache_clear()
 
 
-@pytest.mark.parametrize("path", sorted(C_TESTS.glob("test_*.c")), ids=lambda path: path.stem)
-def test_in_c(path, built, tmp_path):
-    """Each C test is a program of its own, linked with the library's sources."""
+@pytest.fixture(scope="module")
+def checked_objects(built, tmp_path_factory):
+    """The library's sources as objects that check themselves, and how to compile more."""
     from phasebit.runtime import protocol
 
-    (tmp_path / "protocol.h").write_text(protocol.header())
-    program = tmp_path / path.stem
+    folder = tmp_path_factory.mktemp("objects")
+    (folder / "protocol.h").write_text(protocol.header())
     command = [
         *library.compiler(), "-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror",
-        "-fsanitize=undefined", "-fno-sanitize-recover",
-        f"-I{tmp_path}", f"-I{library.SOURCES}", path, *sorted(library.SOURCES.glob("*.c")),
-        "-pthread", "-o", program,
+        "-fsanitize=undefined", "-fno-sanitize-recover", f"-I{folder}", f"-I{library.SOURCES}",
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True)
+    sources = sorted(library.SOURCES.glob("*.c"))
+    done = subprocess.run([*command, "-c", *sources], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return command, sorted(folder.glob("*.o"))
+
+
+@pytest.mark.parametrize("path", sorted(C_TESTS.glob("test_*.c")), ids=lambda path: path.stem)
+def test_in_c(path, checked_objects, tmp_path):
+    """Each C test is a program of its own, linked with the library's sources."""
+    command, objects = checked_objects
+    program = tmp_path / path.stem
+    done = subprocess.run(
+        [*command, path, *objects, "-pthread", "-o", program], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     done = subprocess.run([program], capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stdout + done.stderr
