@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import xml.etree.ElementTree as ET
 from fractions import Fraction
@@ -60,6 +61,12 @@ def some_curves(**change):
         "notes": [(2, 2, "they cross")],
     }
     return curves(**{**given, **change})
+
+
+@functools.cache
+def two_curves():
+    """As they are without a change; drawn once."""
+    return some_curves()
 
 
 PICTURES = pytest.mark.parametrize("picture", [a_heatmap, some_curves])
@@ -181,12 +188,12 @@ def test_a_heatmap_says_its_values() -> None:
 
 
 def test_curves_say_their_values_and_are_named() -> None:
-    assert str(some_curves()) == (
+    assert str(two_curves()) == (
         "Two lines. rate, from left to right at slots 1, 2, 3.\n"
         "up: 1.00 2.00 3.00\n"
         "down: 3.00 2.00 1.00"
     )
-    assert {"up", "down", "they cross", "slots", "rate"} <= set(words(some_curves()))
+    assert {"up", "down", "they cross", "slots", "rate"} <= set(words(two_curves()))
 
 
 def test_dots_say_every_value_of_a_row_and_rows_may_lack_one() -> None:
@@ -240,11 +247,11 @@ def test_equal_ratios_are_equally_far_apart() -> None:
 @pytest.mark.parametrize("change", [{}, {"line": 2}, {"line": 5}])
 def test_a_line_across_is_within_the_axes_and_no_curve(change: dict[str, int]) -> None:
     picture = some_curves(**change)
-    assert str(picture) == str(some_curves())
+    assert str(picture) == str(two_curves())
     for drawn in (picture.svg, picture.narrow):
         ticks = [text.text for text in ET.fromstring(drawn).iter(TEXT)]
         assert ("5" in ticks) == (change.get("line") == 5)
-    assert (picture.svg != some_curves().svg) == bool(change)
+    assert (picture.svg != two_curves().svg) == bool(change)
 
 
 def test_a_median_stands_where_it_lies_or_right_of_crosses_with_room() -> None:
