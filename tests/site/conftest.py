@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
@@ -90,3 +90,53 @@ def browser(site: str) -> Iterator[object]:
         chrome = play.chromium.launch(executable_path=chromium(), args=FLAGS)
         yield Reader(chrome, site)
         chrome.close()
+
+
+NOTE = """() => {
+  const fields = document.querySelectorAll(
+    'form :is(input:not([type=range]), select, textarea)'); // a slider follows its field
+  window.first = [...fields].map((one) => [one, one.value]);
+}"""
+PUT_BACK = """() => window.first.filter(([one, value]) => one.value !== value)
+  .forEach(([one, value]) => {
+    one.value = value;
+    one.dispatchEvent(new Event('input', { bubbles: true }));
+  })"""
+
+
+def another(tabs: list[Page], browser: Reader) -> Page:
+    """A page without motion, in the window of some others, the first of which is closed last."""
+    return tabs[0].context.new_page() if tabs else browser.new_page(reduced_motion="reduce")
+
+
+@pytest.fixture(scope="module")
+def loaded(browser: Reader, site: str) -> Iterator[Callable[..., Page]]:
+    """Pages that the tests of a file share: ``loaded(page, width)`` loads each at its first call.
+
+    Later calls put the fields of forms back. Who changes anything else puts it back himself, as
+    :func:`tests.site.look.planted` does. What changes in these pages changes at once, and what
+    they complain of fails the last test.
+    """
+    from .look import Watch
+
+    tabs: dict[str, Page] = {}
+    watch = Watch(site)
+
+    def page(path: str, width: int = 1280, height: int = 900) -> Page:
+        size: ViewportSize = {"width": width, "height": height}
+        if path in tabs:
+            tabs[path].set_viewport_size(size)
+            tabs[path].evaluate(PUT_BACK)
+        else:
+            tab = tabs[path] = another([*tabs.values()], browser)
+            watch.attach(tab)
+            tab.set_viewport_size(size)
+            tab.goto(site + path)
+            tab.add_style_tag(content="* { transition: none !important }")
+            tab.evaluate(NOTE)
+        return tabs[path]
+
+    yield page
+    for tab in reversed(tabs.values()):
+        tab.close()
+    assert not watch.wrong, watch.wrong

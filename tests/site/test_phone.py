@@ -5,31 +5,36 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from .conftest import HTML, ROOT
-from .look import letters
+from .look import letters, planted
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 PAGES = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("book/**/*.html"))
 MAP, SCORE = "book/how_to_read.html", "book/appendix/score.html"
-CHAPTER, WIDE, CODE = (path.relative_to(ROOT).with_suffix("").as_posix()
-                  for name in ("double_buffering", "barriers", "chain")
-                  for path in ROOT.glob(f"book/part*/*_{name}.ipynb"))  # fmt: skip
+CHAPTER, WIDE, CODE, BITS, BARRIER, FORMULAS, PLOT = (
+    next(page for page in PAGES if page.endswith(f"{name}.html"))
+    for name in ("double_buffering", "03_barriers", "_chain", "one_thread_multiplies",
+                 "copy_engine", "how_fast", "_attention")
+)  # fmt: skip
+PHONE = 390, 844
 SCREEN = {"width": 390, "height": 844}
-BITS = next(page for page in PAGES if "one_thread_multiplies" in page)
-BARRIER = next(page for page in PAGES if "copy_engine" in page)
 PARTS = ROOT / "book" / "_static" / "explorer_parts.js"
 ASKS = "const room = this.room || ROOM;"
 MOST = 0.1
-"""Of the blocks of code and of output, the share that may scroll."""
+"""Of a page's blocks of code and of output, the share that may scroll."""
 
-# What is folded is opened; what the reader has not asked for has no size.
-BLOCKS = """() => {
-  document.querySelectorAll('.bd-article details').forEach((one) => { one.open = true; });
-  return [...document.querySelectorAll('.bd-article pre')].filter((one) => one.clientWidth)
-    .map((one) => one.scrollWidth > one.clientWidth);
-}"""
+UNFOLD = """() => document.querySelectorAll('.bd-article details')
+  .forEach((one) => { one.open = true; })"""
+# What the reader has not asked for has no size.
+BLOCKS = """() => [...document.querySelectorAll('.bd-article pre')]
+  .filter((one) => one.clientWidth).map((one) => one.scrollWidth > one.clientWidth)"""
 WITHOUT_ELEMENTS = """() => document.querySelectorAll('.pb-line')
   .forEach((one) => one.replaceWith(...one.childNodes))"""
 LINES = """() => [...document.querySelectorAll('.bd-article .cell_input .pb-line')].map((one) => {
@@ -45,13 +50,10 @@ SMALLEST = 10.9
 """Of the letters of a picture, in px as they are shown: 11, and what a scale rounds off."""
 LETTERS = letters(".bd-article .pb-picture svg text")
 SCROLLS = """(one) => one.scrollWidth > one.clientWidth + 1"""
-# The pictures that scroll, by their titles: those of explorers too, and those in folded boxes.
-OVER = """() => {
-  document.querySelectorAll('.bd-article details').forEach((one) => { one.open = true; });
-  return [...document.querySelectorAll('.bd-article .pb-picture')]
-    .filter((one) => one.scrollWidth > one.clientWidth + 1)
-    .map((one) => one.querySelector('title')?.textContent.slice(0, 60) ?? one.id);
-}"""
+# The pictures that scroll, by their titles: those of explorers too.
+OVER = """() => [...document.querySelectorAll('.bd-article .pb-picture')]
+  .filter((one) => one.scrollWidth > one.clientWidth + 1)
+  .map((one) => one.querySelector('title')?.textContent.slice(0, 60) ?? one.id)"""
 # Texts of a picture that lie on each other, or beyond its edge.
 CLASHES = """() => [...document.querySelectorAll('.bd-article .pb-picture svg')].flatMap((svg) => {
   if (!svg.checkVisibility()) return [];
@@ -69,13 +71,10 @@ SHRUNK = """.bd-article .pb-picture > svg { min-width: 0 !important; max-width: 
   .bd-article .pb-picture > svg:first-of-type { display: block !important }"""
 """The drawing for wide screens in place of the other, as narrow as the screen."""
 
-# The tables that scroll, by their headings: those in folded boxes too.
-TABLES = """() => {
-  document.querySelectorAll('.bd-article details').forEach((one) => { one.open = true; });
-  return [...document.querySelectorAll('.bd-article table')]
-    .filter((one) => one.scrollWidth > one.clientWidth + 1)
-    .map((one) => one.rows[0].textContent.trim().slice(0, 60));
-}"""
+# The tables that scroll, by their headings.
+TABLES = """() => [...document.querySelectorAll('.bd-article table')]
+  .filter((one) => one.scrollWidth > one.clientWidth + 1)
+  .map((one) => one.rows[0].textContent.trim().slice(0, 60))"""
 # Of a table: where the cells of each row begin, and where those of each row end.
 TURNED = """(one) => {
   const rows = [...one.rows].map((row) => [...row.cells].map((cell) =>
@@ -89,7 +88,6 @@ AFTER_FOLDED = """() => [...document.querySelectorAll('.bd-article details:not([
     - one.getBoundingClientRect().bottom)"""
 # What is shown of an output and reaches beyond a box that cuts it: texts, tables, pictures.
 CUT = """() => {
-  document.querySelectorAll('.bd-article details').forEach((one) => { one.open = true; });
   const cutting = (one) => {
     for (let box = one.parentElement; box; box = box.parentElement)
       if (box.matches('pre, .pb-picture, table')) return null;
@@ -101,6 +99,9 @@ CUT = """() => {
       && one.getBoundingClientRect().right > cutting(one).getBoundingClientRect().right + 1)
     .map((one) => one.textContent.trim().slice(0, 40));
 }"""
+BESIDE = """() => [...document.querySelectorAll('.bd-article div.math')]
+  .map((one) => one.scrollWidth - one.clientWidth)"""
+"""How much of each formula lies beside the screen."""
 EDGE = "one => getComputedStyle(one).paintOrder"
 
 pytestmark = pytest.mark.site
@@ -113,46 +114,80 @@ def elements():  # type: ignore[no-untyped-def]
     return long_lines
 
 
-def blocks(tab, address: str) -> list[bool]:  # type: ignore[no-untyped-def]
-    """Whether each block of a page scrolls sideways."""
-    tab.goto(address, wait_until="load")
-    return tab.evaluate(BLOCKS)
+@pytest.fixture(scope="module")
+def page(loaded) -> Callable[[str], Page]:  # type: ignore[no-untyped-def]
+    """A page on a phone, with what is folded opened: loaded once for all that is asked of it."""
+
+    def page(path: str) -> Page:
+        tab = loaded(path, *PHONE)
+        tab.evaluate(UNFOLD)
+        return tab
+
+    return page
 
 
 @pytest.fixture(scope="module")
-def every_page(browser, site) -> list[tuple[str, list[bool], list[float], dict[str, list[str]]]]:
-    """Of each page: which blocks scroll, how large letters of pictures are, what else is wrong.
-
-    Folded pictures are judged once they are open.
-    """
+def each(browser, site, request) -> Iterator[Page]:
+    """Each page in turn, likewise; pytest sorts the tests by their page."""
     tab = browser.new_page(viewport=SCREEN)
-    found = []
-    for page in PAGES:
-        tab.goto(site + page, wait_until="load")
-        over = {"scrolls": tab.evaluate(OVER), "clashes": tab.evaluate(CLASHES)}
-        found.append((page, tab.evaluate(BLOCKS), tab.evaluate(LETTERS), over))
+    tab.goto(site + request.param)
+    tab.evaluate(UNFOLD)
+    yield tab
     tab.close()
-    return found
 
 
-def test_at_most_a_tenth_of_all_blocks_scrolls_sideways(every_page) -> None:
-    found = [one for _, scrolls, *_ in every_page for one in scrolls]
-    assert len(found) > 1000
-    assert sum(found) <= MOST * len(found)
+def each_with(words: str, least: int):  # type: ignore[no-untyped-def]
+    """Each of the pages whose HTML has some words, and there are so many at least."""
+    pages = [page for page in PAGES if words in (HTML / page).read_text(encoding="utf-8")]
+    assert len(pages) >= least, words
+    return pytest.mark.parametrize("each", pages, indirect=True)
+
+
+@each_with("<pre", 40)
+def test_at_most_a_tenth_of_the_blocks_of_a_page_scrolls_sideways(each) -> None:
+    found = each.evaluate(BLOCKS)
+    assert found and sum(found) <= MOST * len(found)
+
+
+@each_with('class="pb-picture', 40)
+def test_letters_in_pictures_are_large_enough_to_be_read(each) -> None:
+    found = each.evaluate(LETTERS)
+    assert found and min(found) >= SMALLEST
+
+
+@each_with('class="pb-picture', 40)
+def test_no_picture_scrolls_sideways_or_has_texts_on_each_other(each) -> None:
+    assert each.evaluate(OVER) == each.evaluate(CLASHES) == []
+
+
+@each_with("<table", 20)
+def test_no_table_scrolls_sideways(each) -> None:
+    assert each.evaluate(TABLES) == []
+
+
+@each_with('class="math', 6)
+def test_formulas_are_read_without_scrolling(each) -> None:
+    assert max([0, *each.evaluate(BESIDE)]) <= 1
+
+
+@each_with("<details>", 6)
+def test_what_follows_a_folded_table_has_a_distance(each) -> None:
+    assert min(each.evaluate(AFTER_FOLDED)) >= 12
 
 
 def test_without_its_elements_most_of_a_page_would_scroll(browser, site) -> None:
     tab = browser.new_page(viewport=SCREEN)
-    as_it_is = blocks(tab, f"{site}{CHAPTER}.html")
+    tab.goto(site + CHAPTER)
+    tab.evaluate(UNFOLD)
+    as_it_is = tab.evaluate(BLOCKS)
     assert sum(as_it_is) <= 0.2 * len(as_it_is)
     tab.evaluate(WITHOUT_ELEMENTS)
     assert sum(tab.evaluate(BLOCKS)) > 0.5 * len(as_it_is)
     tab.close()
 
 
-def test_only_a_continued_line_has_a_bar(browser, site) -> None:
-    tab = browser.new_page(viewport=SCREEN)
-    blocks(tab, f"{site}{CHAPTER}.html")
+def test_only_a_continued_line_has_a_bar(page) -> None:
+    tab = page(CHAPTER)
     lines = [line for line in tab.evaluate(LINES) if line["rows"]]
     assert {line["rows"] > 1 for line in lines} == {True, False}
     assert all((line["rows"] > 1) is (line["bar"] > 1) for line in lines)
@@ -160,15 +195,14 @@ def test_only_a_continued_line_has_a_bar(browser, site) -> None:
     wide = [line for line in tab.evaluate(LINES) if line["rows"]]
     assert all((line["rows"] > 1) is (line["bar"] > 1) for line in wide)
     assert sum(line["rows"] > 1 for line in wide) < 0.05 * len(wide)
-    tab.close()
 
 
 def test_a_line_is_copied_as_it_was_written(browser, site) -> None:
-    notebook = json.loads((ROOT / f"{CHAPTER}.ipynb").read_text(encoding="utf-8"))
+    notebook = json.loads((ROOT / CHAPTER).with_suffix(".ipynb").read_text(encoding="utf-8"))
     written = ["".join(cell["source"]).strip() for cell in notebook["cells"]]
     tab = browser.new_context(viewport=SCREEN).new_page()
     tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    tab.goto(f"{site}{CHAPTER}.html")
+    tab.goto(f"{site}{CHAPTER}")
     tab.wait_for_selector(".copybtn", state="attached")
     cell = tab.locator(".bd-article div.highlight:has(.pb-line:nth-of-type(20))").first
     cell.locator(".copybtn").evaluate("button => button.click()")
@@ -179,26 +213,23 @@ def test_a_line_is_copied_as_it_was_written(browser, site) -> None:
     tab.context.close()
 
 
-def test_paper_keeps_the_lines(browser, site) -> None:
-    tab = browser.new_page(viewport=SCREEN)
-    tab.goto(f"{site}{CHAPTER}.html")
+def test_paper_keeps_the_lines(page) -> None:
+    tab = page(CHAPTER)
     display = "getComputedStyle(document.querySelector('.cell_input .pb-line')).display"
     assert tab.evaluate(display) == "block"
     tab.emulate_media(media="print")
     assert tab.evaluate(display) == "inline"
-    tab.close()
+    tab.emulate_media(media="screen")
 
 
-def test_on_a_wide_screen_no_cell_scrolls_sideways(browser, site) -> None:
-    tab = browser.new_page(viewport={"width": 1440, "height": 900})
-    tab.goto(f"{site}{CODE}.html")
+def test_on_a_wide_screen_no_cell_scrolls_sideways(loaded) -> None:
+    tab = loaded(CODE, 1440)
     wide = "[...document.querySelectorAll('.bd-article .cell_input pre')]" + (
         ".filter((one) => one.scrollWidth > one.clientWidth + 1).length"
     )
     assert tab.evaluate(wide) == 0
-    tab.add_style_tag(content=".bd-article .pb-line { white-space: pre !important }")
-    assert tab.evaluate(wide) > 0
-    tab.close()
+    with planted(tab, ".bd-article .pb-line { white-space: pre !important }"):
+        assert tab.evaluate(wide) > 0
 
 
 def test_an_element_says_how_far_its_line_is_indented() -> None:
@@ -242,24 +273,11 @@ def test_what_is_too_wide_for_a_tablet_says_so() -> None:
     assert "".join(elements().elements(sentence)).count("pb-columns") == 2
 
 
-def test_letters_in_pictures_are_large_enough_to_be_read(every_page) -> None:
-    letters = {page: found for page, _, found, _ in every_page if found}
-    assert sum(map(len, letters.values())) > 10_000
-    assert {page: min(found) for page, found in letters.items() if min(found) < SMALLEST} == {}
-
-
-@pytest.mark.parametrize("wrong", ["scrolls", "clashes"])
-def test_no_picture_scrolls_sideways_or_has_texts_on_each_other(every_page, wrong: str) -> None:
-    assert {page: over[wrong] for page, *_, over in every_page if over[wrong]} == {}
-
-
-def test_texts_that_clash_would_be_seen(browser, site) -> None:
-    tab = browser.new_page(viewport=SCREEN)
-    tab.goto(f"{site}{WIDE}.html")
+def test_texts_that_clash_would_be_seen(page) -> None:
+    tab = page(WIDE)
     assert tab.evaluate(CLASHES) == []
-    tab.add_style_tag(content=".pb-picture svg text { letter-spacing: 0.4em }")
-    assert tab.evaluate(CLASHES) != []
-    tab.close()
+    with planted(tab, ".pb-picture svg text { letter-spacing: 0.4em }"):
+        assert tab.evaluate(CLASHES) != []
 
 
 def test_an_explorer_is_drawn_in_the_width_that_it_has(browser, site) -> None:
@@ -275,6 +293,7 @@ def test_an_explorer_is_drawn_in_the_width_that_it_has(browser, site) -> None:
             tab.route(explorer, as_if)
         tab.goto(site + BITS)
         tab.locator(".phasebit-explorer svg").first.wait_for()
+        tab.evaluate(UNFOLD)
         assert bool(tab.evaluate(OVER)) is not asks
     tab.close()
 
@@ -285,10 +304,9 @@ UNSEEN = """() => [...document.querySelectorAll(".phasebit-explorer :is(input, t
 """What fields hold and do not show whole."""
 
 
-def test_a_field_shows_all_that_it_holds(browser, site) -> None:
+def test_a_field_shows_all_that_it_holds(page) -> None:
     """What is long is a field of several lines; it grows as one writes, and Enter adds none."""
-    tab = browser.new_page(viewport=SCREEN)
-    tab.goto(site + BARRIER)
+    tab = page(BARRIER)
     field = tab.get_by_label("events")
     field.wait_for()
     assert not tab.evaluate(UNSEEN)
@@ -300,16 +318,13 @@ def test_a_field_shows_all_that_it_holds(browser, site) -> None:
     assert field.bounding_box()["height"] > before and not tab.evaluate(UNSEEN)
     field.evaluate("(one) => { one.style.height = '20px'; }")
     assert tab.evaluate(UNSEEN), "a field that is too low would be seen"
-    tab.close()
 
 
-def test_a_picture_that_shrank_to_the_screen_would_have_smaller_letters(browser, site) -> None:
-    tab = browser.new_page(viewport=SCREEN)
-    tab.goto(f"{site}{WIDE}.html")
+def test_a_picture_that_shrank_to_the_screen_would_have_smaller_letters(page) -> None:
+    tab = page(WIDE)
     assert min(tab.evaluate(LETTERS)) >= SMALLEST
-    tab.add_style_tag(content=SHRUNK)
-    assert min(tab.evaluate(LETTERS)) < SMALLEST
-    tab.close()
+    with planted(tab, SHRUNK):
+        assert min(tab.evaluate(LETTERS)) < SMALLEST
 
 
 def test_the_map_of_chapters_does_not_scroll(browser, site) -> None:
@@ -348,24 +363,6 @@ def test_tables_with_sentences_are_read_without_scrolling(browser, site) -> None
     tab.close()
 
 
-@pytest.fixture(scope="module")
-def tables_of_all(browser, site) -> dict[str, list[str]]:
-    """The tables that scroll, by page and heading, what is folded included."""
-    tab = browser.new_page(viewport=SCREEN)
-    found = {}
-    for page in PAGES:
-        if "<table" in (HTML / page).read_text(encoding="utf-8"):
-            tab.goto(site + page, wait_until="load")
-            found[page] = tab.evaluate(TABLES)
-    tab.close()
-    return found
-
-
-def test_no_table_scrolls_sideways(tables_of_all) -> None:
-    assert len(tables_of_all) > 20
-    assert {page: found for page, found in tables_of_all.items() if found} == {}
-
-
 @pytest.mark.parametrize("kind", ["pb-turned", "pb-tight", "pb-pairs"])
 def test_without_its_class_a_table_would_scroll(browser, site, kind: str) -> None:
     tab = browser.new_page(viewport=SCREEN)
@@ -395,58 +392,33 @@ def test_a_table_that_is_turned_keeps_its_numbers_beside_their_headings(browser,
     tab.close()
 
 
-def test_what_follows_a_folded_table_has_a_distance(browser, site) -> None:
-    """Tried on pages until one shows the planted fault: a heading keeps its own distance."""
-    tab = browser.new_page(viewport=SCREEN)
-    for page in PAGES:
-        if "<details>" not in (HTML / page).read_text(encoding="utf-8"):
-            continue
-        tab.goto(site + page, wait_until="load")
-        gaps = tab.evaluate(AFTER_FOLDED)
-        assert not gaps or min(gaps) >= 12, page
-        tab.add_style_tag(content=".bd-article details { margin: 0 !important }")
-        if gaps and min(tab.evaluate(AFTER_FOLDED)) < 12:
-            break
-    else:
-        pytest.fail("the planted fault shows on no page")
-    tab.close()
+def test_without_its_margin_a_folded_table_would_touch_what_follows(page) -> None:
+    tab = page(CODE)
+    with planted(tab, ".bd-article details { margin: 0 !important }"):
+        assert min(tab.evaluate(AFTER_FOLDED)) < 12
 
 
-def test_no_output_is_cut_at_the_edge_of_its_fold(browser, site) -> None:
-    tab = browser.new_page(viewport=SCREEN)
-    for page in (f"{CHAPTER}.html", f"{WIDE}.html", f"{CODE}.html"):
-        tab.goto(site + page)
-        assert tab.evaluate(CUT) == [], page
-        tab.add_style_tag(content=".bd-article details.hide { overflow: hidden !important }")
-        assert tab.evaluate(CUT), page
-    tab.close()
+@pytest.mark.parametrize("path", [CHAPTER, WIDE, CODE])
+def test_no_output_is_cut_at_the_edge_of_its_fold(page, path: str) -> None:
+    tab = page(path)
+    assert tab.evaluate(CUT) == []
+    with planted(tab, ".bd-article details.hide { overflow: hidden !important }"):
+        assert tab.evaluate(CUT)
 
 
-def test_the_name_of_a_row_is_read_where_a_line_of_the_plot_passes(browser, site) -> None:
-    tab = browser.new_page(viewport=SCREEN)
-    tab.goto(site + next(page for page in PAGES if page.endswith("_attention.html")))
+def test_the_name_of_a_row_is_read_where_a_line_of_the_plot_passes(page) -> None:
+    tab = page(PLOT)
     names = tab.locator("svg.phasebit-plot text").filter(has_text=re.compile("[a-z]"))
     edges = {names.nth(at).evaluate(EDGE) for at in range(names.count())}
     assert "stroke" in edges
-    tab.add_style_tag(content="svg.phasebit-plot text { paint-order: normal !important }")
-    assert {names.nth(at).evaluate(EDGE) for at in range(names.count())} == {"normal"}
-    tab.close()
+    with planted(tab, "svg.phasebit-plot text { paint-order: normal !important }"):
+        assert {names.nth(at).evaluate(EDGE) for at in range(names.count())} == {"normal"}
 
 
-def test_formulas_are_read_without_scrolling(browser, site) -> None:
-    tab = browser.new_page(viewport=SCREEN)
-    over = """() => [...document.querySelectorAll('.bd-article div.math')]
-      .map((one) => one.scrollWidth - one.clientWidth)"""
-    found = {}
-    for page in PAGES:
-        if 'class="math' in (HTML / page).read_text(encoding="utf-8"):
-            tab.goto(site + page)
-            found[page] = max([0, *tab.evaluate(over)])
-    assert len(found) > 5 and {page for page, more in found.items() if more > 1} == set()
-    tab.goto(site + next(page for page in found if "how_fast" in page))
-    tab.add_style_tag(content=".bd-article div.math math { font-size: 3em }")
-    assert max(tab.evaluate(over)) > 1
-    tab.close()
+def test_formulas_that_are_too_wide_would_be_seen(page) -> None:
+    tab = page(FORMULAS)
+    with planted(tab, ".bd-article div.math math { font-size: 3em }"):
+        assert max(tab.evaluate(BESIDE)) > 1
 
 
 # Whether what stands right after a formula begins on a line below it, for each that has a stop.
@@ -459,21 +431,20 @@ PARTED = """() => [...document.querySelectorAll('.bd-article p .math')].flatMap(
 })"""
 
 
-def test_no_line_parts_a_formula_from_its_full_stop(browser, site) -> None:
-    tab = browser.new_page(viewport=SCREEN)
-    tab.goto(site + next(page for page in PAGES if "how_fast" in page))
-    parted = []
-    for width in range(320, 420, 4):
-        tab.set_viewport_size({"width": width, "height": 844})
-        parted += tab.evaluate(PARTED)
-    assert len(parted) > 200 and not any(parted)
-    tab.add_style_tag(content=".pb-tied { white-space: normal !important }")
-    parted = []
-    for width in range(320, 420, 4):
-        tab.set_viewport_size({"width": width, "height": 844})
-        parted += tab.evaluate(PARTED)
-    assert any(parted)
-    tab.close()
+def test_no_line_parts_a_formula_from_its_full_stop(page) -> None:
+    tab = page(FORMULAS)
+
+    def parted() -> list[bool]:
+        found = []
+        for width in range(320, 420, 4):
+            tab.set_viewport_size({"width": width, "height": 844})
+            found += tab.evaluate(PARTED)
+        return found
+
+    as_it_is = parted()
+    assert len(as_it_is) > 200 and not any(as_it_is)
+    with planted(tab, ".pb-tied { white-space: normal !important }"):
+        assert any(parted())
 
 
 def test_all_tiers_of_a_chapter_are_in_sight_together(browser, site) -> None:

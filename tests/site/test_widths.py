@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from .axe import FRAMES
 from .conftest import ROOT
-from .look import letters
+from .look import letters, planted
 
 pytestmark = pytest.mark.site
 
@@ -37,96 +38,77 @@ UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = tru
 SIDES = "one => { const at = one.getBoundingClientRect(); return [at.left, at.right]; }"
 
 
-def opened(browser, address: str, width: int):
-    tab = browser.new_page(viewport={"width": width, "height": 900})
-    tab.goto(address, wait_until="load")
-    tab.add_style_tag(content="* { transition: none !important }")
-    return tab
-
-
-def test_a_timeline_fits_every_screen_and_can_be_read_there(browser, site) -> None:
-    tab = opened(browser, site + PAGE, WIDTHS[0])
+def test_a_timeline_fits_every_screen_and_can_be_read_there(loaded) -> None:
+    tab = loaded(PAGE, WIDTHS[0])
     for width in WIDTHS:
         tab.set_viewport_size({"width": width, "height": 900})
-        tab.wait_for_timeout(200)
+        tab.evaluate(FRAMES)
         assert tab.evaluate(OVER) == [], width
         assert min(tab.evaluate(LETTERS)) >= (LEAST if width == 960 else USUAL), width
-    tab.close()
 
 
-def test_beside_a_list_of_sections_a_picture_would_not_fit(browser, site) -> None:
+def test_beside_a_list_of_sections_a_picture_would_not_fit(loaded) -> None:
     """At 1200 px the theme begins with a third column."""
-    tab = opened(browser, site + PAGE, 1200)
-    tab.add_style_tag(content="""html { --pst-sidebar-secondary: 13.5rem !important }""")
-    assert tab.evaluate(OVER)
-    tab.close()
+    tab = loaded(PAGE, 1200)
+    with planted(tab, "html { --pst-sidebar-secondary: 13.5rem !important }"):
+        assert tab.evaluate(OVER)
 
 
 def test_the_list_of_sections_comes_from_behind_its_button_or_stands_beside_the_text(
-    browser, site
+    loaded,
 ) -> None:
-    tab = opened(browser, site + PAGE, 1280)
+    tab = loaded(PAGE, 1280)
     contents = tab.locator(".bd-sidebar-secondary a").first
     button = tab.locator("button.secondary-toggle")
     assert not contents.is_visible()
     button.click()
     assert contents.is_visible()
     assert contents.evaluate(SIDES)[1] <= 1280
-    tab.close()
-    tab = opened(browser, site + PAGE, 1320)
-    contents = tab.locator(".bd-sidebar-secondary a").first
-    button = tab.locator("button.secondary-toggle")
+    tab.keyboard.press("Escape")
+    loaded(PAGE, 1320)
     assert contents.is_visible()
     assert not button.is_visible()
-    tab.close()
 
 
-def test_no_table_of_sentences_scrolls_on_a_wide_screen(browser, site) -> None:
-    tab = opened(browser, site + SCORE, 1440)
+def test_no_table_of_sentences_scrolls_on_a_wide_screen(loaded) -> None:
     for page in (HANGS, SCORE):
-        tab.goto(site + page)
+        tab = loaded(page, 1440)
         tab.evaluate(UNFOLD)
         assert tab.evaluate(SCROLLS) == 0, page
-    tab.add_style_tag(content=".bd-article td :is(a, code) { overflow-wrap: normal !important }")
-    assert tab.evaluate(SCROLLS) > 0, "long names of files make it too wide"
-    tab.close()
+    with planted(tab, ".bd-article td :is(a, code) { overflow-wrap: normal !important }"):
+        assert tab.evaluate(SCROLLS) > 0, "long names of files make it too wide"
 
 
 @pytest.mark.parametrize("width", [660, 768])
-def test_no_table_scrolls_on_a_tablet(browser, site, width) -> None:
+def test_no_table_scrolls_on_a_tablet(loaded, width) -> None:
     for page in (SCORE, TILING):
-        tab = opened(browser, site + page, width)
+        tab = loaded(page, width)
         tab.evaluate(UNFOLD)
         assert tab.evaluate(SCROLLS) == 0, page
-        tab.close()
 
 
-def test_what_is_folded_is_not_cut_where_it_reaches_into_the_margin(browser, site) -> None:
-    tab = opened(browser, site + THREADS, 768)
+def test_what_is_folded_is_not_cut_where_it_reaches_into_the_margin(loaded) -> None:
+    tab = loaded(THREADS, 768)
     tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     cut = """() => [...document.querySelectorAll('.cell details.hide')].filter((one) =>
       getComputedStyle(one).overflowX !== 'visible'
       && [...one.querySelectorAll('table, .pb-picture')].some((inner) =>
         inner.getBoundingClientRect().right > one.getBoundingClientRect().right + 1)).length"""
     assert tab.evaluate(cut) == 0
-    tab.add_style_tag(content=".bd-article .cell details.hide { overflow: hidden !important }")
-    assert tab.evaluate(cut) > 0
-    tab.close()
+    with planted(tab, ".bd-article .cell details.hide { overflow: hidden !important }"):
+        assert tab.evaluate(cut) > 0
 
 
-def test_long_names_make_a_table_scroll_on_a_tablet_unless_they_may_be_broken(
-    browser, site
-) -> None:
-    tab = opened(browser, site + SCORE, 660)
+def test_long_names_make_a_table_scroll_on_a_tablet_unless_they_may_be_broken(loaded) -> None:
+    tab = loaded(SCORE, 660)
     tab.evaluate(UNFOLD)
-    tab.add_style_tag(content=".bd-article table .pre { white-space: nowrap !important }")
-    assert tab.evaluate(SCROLLS) > 0
-    tab.close()
+    with planted(tab, ".bd-article table .pre { white-space: nowrap !important }"):
+        assert tab.evaluate(SCROLLS) > 0
 
 
-def test_a_caption_begins_where_its_picture_does(browser, site) -> None:
+def test_a_caption_begins_where_its_picture_does(loaded) -> None:
     for page in (FRONT, MAP):
-        tab = opened(browser, site + page, 1440)
+        tab = loaded(page, 1440)
         figure = tab.locator(".pb-figure").first
 
         def apart(figure=figure) -> float:
@@ -137,13 +119,12 @@ def test_a_caption_begins_where_its_picture_does(browser, site) -> None:
             return abs(picture - caption)
 
         assert apart() < 2, page
-        tab.add_style_tag(content=".pb-figure figcaption { padding-left: 0; margin-left: 3rem }")
-        assert apart() > 2, "a caption that was moved is found"
-        tab.close()
+        with planted(tab, ".pb-figure figcaption { padding-left: 0; margin-left: 3rem }"):
+            assert apart() > 2, "a caption that was moved is found"
 
 
-def test_the_fields_of_an_explorer_stand_in_a_line_with_their_names(browser, site) -> None:
-    tab = opened(browser, site + THREADS, 1440)
+def test_the_fields_of_an_explorer_stand_in_a_line_with_their_names(loaded) -> None:
+    tab = loaded(THREADS, 1440)
     form = tab.locator(".phasebit-explorer form").first
     fields = """(form) => [...form.querySelectorAll('label')].slice(0, 6).map((one) => {
       const field = one.querySelector('input, select').getBoundingClientRect();
@@ -153,14 +134,12 @@ def test_the_fields_of_an_explorer_stand_in_a_line_with_their_names(browser, sit
     assert len(rows) == 6
     assert len(set(rows)) == 1, rows
     for fault in ("height: 3.5rem !important", "position: relative; top: 9px"):
-        wrong = tab.add_style_tag(content=f".phasebit-explorer form select {{ {fault} }}")
-        assert len(set(form.evaluate(fields))) > 1, fault
-        wrong.evaluate("(one) => one.remove()")
-    tab.close()
+        with planted(tab, f".phasebit-explorer form select {{ {fault} }}"):
+            assert len(set(form.evaluate(fields))) > 1, fault
 
 
-def test_the_number_of_a_line_stands_apart_from_the_line(browser, site) -> None:
-    tab = opened(browser, site + LINES, 1440)
+def test_the_number_of_a_line_stands_apart_from_the_line(loaded) -> None:
+    tab = loaded(LINES, 1440)
     gaps = """() => [...document.querySelectorAll('.cell_input .linenos')].map((one) => {
       const line = document.createRange(), number = document.createRange();
       line.selectNodeContents(one.nextSibling ?? one);
@@ -171,9 +150,8 @@ def test_the_number_of_a_line_stands_apart_from_the_line(browser, site) -> None:
     found = tab.evaluate(gaps)
     assert found
     assert min(found) >= 10
-    tab.add_style_tag(content=".bd-article .linenos { padding-right: 0 !important }")
-    assert min(tab.evaluate(gaps)) < 10, "a number at its line is found"
-    tab.close()
+    with planted(tab, ".bd-article .linenos { padding-right: 0 !important }"):
+        assert min(tab.evaluate(gaps)) < 10, "a number at its line is found"
 
 
 ROWS = """(one) => {
@@ -183,8 +161,8 @@ ROWS = """(one) => {
 }"""
 
 
-def test_what_is_continued_stands_behind_the_number_of_its_line(browser, site) -> None:
-    tab = opened(browser, site + PAGE, 390)
+def test_what_is_continued_stands_behind_the_number_of_its_line(loaded) -> None:
+    tab = loaded(PAGE, 390)
     before = f"""() => [...document.querySelectorAll('.pb-line:has(> .linenos)')].filter((one) => {{
       const number = one.querySelector('.linenos').getBoundingClientRect();
       return ({ROWS})(one).some((row) =>
@@ -192,14 +170,13 @@ def test_what_is_continued_stands_behind_the_number_of_its_line(browser, site) -
     }}).length"""
     assert tab.locator(".pb-line:has(> .linenos)").count() > 20
     assert tab.evaluate(before) == 0
-    tab.add_style_tag(content=".bd-article .pb-line { --in: 1 !important }")
-    assert tab.evaluate(before) > 0
-    tab.close()
+    with planted(tab, ".bd-article .pb-line { --in: 1 !important }"):
+        assert tab.evaluate(before) > 0
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_a_tinted_line_begins_where_its_neighbours_do(browser, site, width) -> None:
-    tab = opened(browser, site + HANGS, width)
+def test_a_tinted_line_begins_where_its_neighbours_do(loaded, width) -> None:
+    tab = loaded(HANGS, width)
     apart = f"""() => [...document.querySelectorAll('.pb-line:has(> .hll)')].map((one) => {{
       const begins = (line) => Math.min(...({ROWS})(line).map((row) => row.left));
       return Math.abs(begins(one) - begins(one.previousSibling));
@@ -207,13 +184,12 @@ def test_a_tinted_line_begins_where_its_neighbours_do(browser, site, width) -> N
     found = tab.evaluate(apart)
     assert found
     assert max(found) < 1
-    tab.add_style_tag(content=".bd-article .highlight .hll { display: inline-block !important }")
-    assert max(tab.evaluate(apart)) > 1
-    tab.close()
+    with planted(tab, ".bd-article .highlight .hll { display: inline-block !important }"):
+        assert max(tab.evaluate(apart)) > 1
 
 
-def test_a_heading_stands_apart_from_the_buttons_of_a_timeline(browser, site) -> None:
-    tab = opened(browser, site + PAGE, 1440)
+def test_a_heading_stands_apart_from_the_buttons_of_a_timeline(loaded) -> None:
+    tab = loaded(PAGE, 1440)
     tab.locator(".pb-timeline-controls").first.wait_for(state="attached")
     nearest = """() => Math.min(...[...document.querySelectorAll('section > :is(h2, h3)')]
       .flatMap((heading) => {
@@ -223,13 +199,12 @@ def test_a_heading_stands_apart_from_the_buttons_of_a_timeline(browser, site) ->
         return ends.map((end) => top.top - end.bottom);
       }))"""
     assert 30 < tab.evaluate(nearest) < 9999
-    tab.add_style_tag(content=".cell_output::after { display: none !important }")
-    assert tab.evaluate(nearest) < 30
-    tab.close()
+    with planted(tab, ".cell_output::after { display: none !important }"):
+        assert tab.evaluate(nearest) < 30
 
 
-def test_on_a_phone_no_number_of_a_cell_reaches_into_the_next(browser, site) -> None:
-    tab = opened(browser, site + SCALES, 390)
+def test_on_a_phone_no_number_of_a_cell_reaches_into_the_next(loaded) -> None:
+    tab = loaded(SCALES, 390)
     explorer = tab.locator('.phasebit-explorer[data-explorer="scales"]')
     explorer.scroll_into_view_if_needed()
     explorer.locator("[data-row] text, g text").first.wait_for()
@@ -242,15 +217,13 @@ def test_on_a_phone_no_number_of_a_cell_reaches_into_the_next(browser, site) -> 
         && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4)).length;
     }""")
     assert clash == 0
-    tab.close()
 
 
-def test_an_option_is_not_parted_behind_its_hyphens(browser, site) -> None:
-    tab = opened(browser, site + LINES, 390)
+def test_an_option_is_not_parted_behind_its_hyphens(loaded) -> None:
+    tab = loaded(LINES, 390)
     rows = """() => [...document.querySelectorAll('.bd-article p code .pre')]
       .filter((one) => /^-.{1,23}$/.test(one.textContent) && one.getClientRects().length > 1)
       .length"""
     assert tab.evaluate(rows) == 0
-    tab.add_style_tag(content=".bd-article code .pre { white-space: normal !important }")
-    assert tab.evaluate(rows) > 0
-    tab.close()
+    with planted(tab, ".bd-article code .pre { white-space: normal !important }"):
+        assert tab.evaluate(rows) > 0
