@@ -350,7 +350,7 @@ def page_of(name: str) -> str:
     return path.relative_to(HTML).as_posix()
 
 
-@pytest.fixture(params=["barriers", "chain", "afterword"])
+@pytest.fixture(scope="module", params=["barriers", "chain", "afterword"])
 def page(browser, site, request) -> Iterator[object]:
     tab = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     tab.goto(site + page_of(request.param))
@@ -363,20 +363,21 @@ BOXES = "svg:is(.phasebit-diagram, .phasebit-levels):visible [role=img]"
 
 
 def test_what_fades_can_be_read_light_and_dark(page) -> None:
-    from .look import CONTRAST, LEAST_CONTRAST, THEMES
+    from .look import CONTRAST, LEAST_CONTRAST, THEMES, planted
 
     page.locator(BOXES).first.focus()
     for theme in THEMES:
         page.emulate_media(color_scheme=theme)
         assert page.locator(".pb-asked").count() == 1
         assert page.evaluate(CONTRAST, LEAST_CONTRAST) == [], theme
-    page.add_style_tag(content="svg.pb-asked text:not(.pb-own, .pb-own *) { opacity: .4 }")
-    assert page.evaluate(CONTRAST, LEAST_CONTRAST), "what is too pale is found"
+    with planted(page, "svg.pb-asked text:not(.pb-own, .pb-own *) { opacity: .4 }"):
+        assert page.evaluate(CONTRAST, LEAST_CONTRAST), "what is too pale is found"
 
 
 def test_nothing_keeps_people_from_a_diagram_that_is_asked(page) -> None:
     from .axe import script
 
+    page.emulate_media(color_scheme="light")
     page.locator(BOXES).first.focus()
     page.evaluate(script())
     wrong = """() => axe.run({include: ['.pb-picture:has(g[role=img])', '.pb-diagram-said']},

@@ -18,14 +18,17 @@ PAGES = [
 pytestmark = pytest.mark.site
 
 
+def path(chapter: str) -> str:
+    return next(page for page in PAGES if chapter in page)
+
+
 @pytest.mark.parametrize(
     ("chapter", "wavefronts"),
     [("threads_and_memory", 32), ("_layouts", 16), ("tensor_cores", 32), ("copy_engine", 32)],
 )
-def test_the_chapters_on_banks_have_one(browser, site, chapter: str, wavefronts: int) -> None:
+def test_the_chapters_on_banks_have_one(loaded, chapter: str, wavefronts: int) -> None:
     """Each shows conflicts to begin with, in the way of reading that its page is about."""
-    tab = browser.new_page()
-    tab.goto(site + next(page for page in PAGES if chapter in page))
+    tab = loaded(path(chapter))
     box = tab.locator(".phasebit-explorer[data-explorer=banks]").first
     preset = box.evaluate("box => ({ ...box.dataset })")
     assert box.locator(".pb-lab-numbers").inner_text().startswith(f"{wavefronts} wavefronts")
@@ -35,12 +38,10 @@ def test_the_chapters_on_banks_have_one(browser, site, chapter: str, wavefronts:
         "a warp reads": "way",
     }.items():
         assert box.get_by_label(label).input_value() == preset[name]
-    tab.close()
 
 
-def test_padding_takes_the_conflicts_of_a_column_away(browser, site) -> None:
-    tab = browser.new_page()
-    tab.goto(site + next(page for page in PAGES if "threads_and_memory" in page))
+def test_padding_takes_the_conflicts_of_a_column_away(loaded) -> None:
+    tab = loaded(path("threads_and_memory"))
     box = tab.locator(".phasebit-explorer[data-explorer=banks]").first
     said = box.locator(".pb-lab-numbers")
     assert said.inner_text().startswith("32 wavefronts")
@@ -50,31 +51,28 @@ def test_padding_takes_the_conflicts_of_a_column_away(browser, site) -> None:
     assert "whole pieces of 16" in box.get_by_role("alert").inner_text()
     box.get_by_label("bytes a row").select_option("144")
     assert said.inner_text().startswith("4 wavefronts")
-    tab.close()
 
 
 @pytest.fixture
-def page(browser, site):
-    from .look import Watch, assert_good
+def good(loaded):
+    """Shared pages of which nothing sticks out or is pale after the test."""
+    from .look import assert_good
 
-    tab = browser.new_page()
-    watch = Watch(site)
-    watch.attach(tab)
-    tab.goto(site + next(page for page in PAGES if "copy_engine" in page))
-    tab.wait_for_load_state("networkidle")
-    yield tab
-    assert_good(tab, watch)
-    tab.close()
+    asked = []
+
+    def page(chapter: str):
+        asked.append(loaded(path(chapter)))
+        return asked[-1]
+
+    yield page
+    for tab in asked:
+        assert_good(tab)
 
 
-@pytest.fixture(scope="module")
-def script(browser, site):
+@pytest.fixture
+def script(loaded):
     """A page whose functions are called, and in which nothing is changed."""
-    tab = browser.new_page()
-    tab.goto(site + next(page for page in PAGES if "copy_engine" in page))
-    tab.wait_for_load_state("networkidle")
-    yield tab
-    tab.close()
+    return loaded(path("copy_engine"))
 
 
 def choices(seed: int) -> dict[str, int | str]:
@@ -120,8 +118,8 @@ def test_addresses_and_wavefronts_are_the_emulators(script) -> None:
         assert len(found) == total - lost, v
 
 
-def test_a_swizzle_takes_the_conflicts_away(page) -> None:
-    box = page.locator(".phasebit-explorer[data-explorer=banks]").first
+def test_a_swizzle_takes_the_conflicts_away(good) -> None:
+    box = good("copy_engine").locator(".phasebit-explorer[data-explorer=banks]").first
     said = box.locator(".pb-lab-numbers")
     assert said.inner_text().startswith("32 wavefronts")
     assert "the busiest bank must give 8" in box.locator("svg").first.inner_html()
@@ -136,8 +134,8 @@ def test_a_swizzle_takes_the_conflicts_away(page) -> None:
     assert said.inner_text().startswith("8 wavefronts")
 
 
-def test_numbers_that_make_no_picture_are_refused(page) -> None:
-    box = page.locator(".phasebit-explorer[data-explorer=banks]").first
+def test_numbers_that_make_no_picture_are_refused(good) -> None:
+    box = good("copy_engine").locator(".phasebit-explorer[data-explorer=banks]").first
     for label, value, says in (
         ("bits that move", "5", "shift at least as many as move"),
         ("first of them", "2", "must stay together"),
@@ -192,8 +190,8 @@ def test_the_fields_of_instruction_descriptors_are_the_emulators(script) -> None
             assert told["stray"] == []
 
 
-def test_a_wrong_descriptor_is_told(page, site) -> None:
-    page.goto(site + next(name for name in PAGES if "warpgroup_products" in name))
+def test_a_wrong_descriptor_is_told(good) -> None:
+    page = good("warpgroup_products")
     box = page.locator(".phasebit-explorer[data-explorer=descriptor]").first
     box.get_by_label("descriptor").select_option("matrix, tcgen05")
     field = box.get_by_label("its bits, as a number")
@@ -207,8 +205,8 @@ def test_a_wrong_descriptor_is_told(page, site) -> None:
         assert "at most 64 bits" in box.get_by_role("alert").inner_text()
 
 
-def test_a_bit_that_is_clicked_turns(page, site) -> None:
-    page.goto(site + next(name for name in PAGES if "warpgroup_products" in name))
+def test_a_bit_that_is_clicked_turns(good) -> None:
+    page = good("warpgroup_products")
     box = page.locator(".phasebit-explorer[data-explorer=descriptor]").first
     field = box.get_by_label("its bits, as a number")
     before = int(field.input_value(), 16)
@@ -260,12 +258,8 @@ def test_what_an_instruction_takes_is_what_the_emulator_takes(script) -> None:
 
 
 @pytest.fixture
-def tensor(browser, site):
-    tab = browser.new_page()
-    tab.goto(site + next(page for page in PAGES if "tensor_memory" in page))
-    tab.wait_for_load_state("networkidle")
-    yield tab
-    tab.close()
+def tensor(loaded):
+    return loaded(path("tensor_memory"))
 
 
 def test_the_cells_of_a_load_are_the_emulators(tensor) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import HTML
+from .conftest import HTML, NOTE, PUT_BACK
 
 PAGES = [
     path.relative_to(HTML).as_posix()
@@ -20,26 +20,40 @@ def test_part_one_has_labs() -> None:
     assert [page for page in PAGES if "part1_pipelines" in page]
 
 
-@pytest.fixture
-def lab(browser, site, request):
-    """A started lab, with everything the page complained about."""
-    from .look import Watch, assert_good
+@pytest.fixture(scope="module")
+def started(browser, site, request):
+    """A started lab, for all tests of it: Python takes its time to load."""
+    from .look import Watch
 
     tab = browser.new_page()
     watch = Watch(site)
     watch.attach(tab)
-    tab.goto(site + request.param)
-    tab.wait_for_load_state("networkidle")
     asked = []
     tab.on("request", lambda r: asked.append(r.url))
-    assert not asked, "nothing is loaded before the reader asks"
+    tab.goto(site + request.param)
+    tab.wait_for_load_state("networkidle")
+    python = [url for url in asked if "pyodide" in url]
+    assert asked and not python, "nothing is loaded before the reader asks"
     box = tab.locator(".phasebit-lab").first
     box.get_by_role("button", name="Start the lab").press("Enter")  # by keyboard
     box.locator("svg.phasebit-timeline:visible").wait_for(timeout=LOAD)
     assert any("pyodide.asm.wasm" in url for url in asked)
-    yield box
-    assert_good(tab, watch)
+    tab.evaluate(NOTE)
+    yield box, watch
     tab.close()
+
+
+@pytest.fixture
+def lab(started):
+    """The lab, with its numbers as at first; nothing sticks out or is pale after the test."""
+    from .look import assert_good
+
+    box, watch = started
+    box.page.set_viewport_size({"width": 1280, "height": 900})
+    box.page.evaluate(PUT_BACK)
+    answered(box)
+    yield box
+    assert_good(box.page, watch)
 
 
 def numbers(box) -> str:
@@ -57,7 +71,7 @@ def answered(box) -> None:
     box.page.wait_for_function("box => box.ariaBusy === 'false'", arg=box.element_handle())
 
 
-@pytest.mark.parametrize("lab", PAGES[:1], indirect=True)
+@pytest.mark.parametrize("started", PAGES[:1], indirect=True)
 def test_a_reader_changes_numbers_and_sees_the_timeline_move(lab) -> None:
     from phasebit.pipeline import Pipeline, simulate
 
@@ -88,14 +102,14 @@ def test_a_reader_changes_numbers_and_sees_the_timeline_move(lab) -> None:
     assert "By the law" not in lab.inner_text(), "the chapter lets the reader guess first"
 
 
-@pytest.mark.parametrize("lab", [p for p in PAGES if "how_fast" in p], indirect=True)
+@pytest.mark.parametrize("started", [p for p in PAGES if "how_fast" in p], indirect=True)
 def test_the_lab_of_how_fast_says_what_the_law_predicts(lab) -> None:
     lab.locator("input[name=slots]").fill("2")
     assert "By the law the rate" in numbers(lab)
     assert numbers(lab).endswith("set by the slots.")
 
 
-@pytest.mark.parametrize("lab", PAGES[:1], indirect=True)
+@pytest.mark.parametrize("started", PAGES[:1], indirect=True)
 def test_a_wrong_parameter_is_refused_in_the_packages_own_words(lab) -> None:
     from phasebit.pipeline import Pipeline
 
@@ -118,7 +132,7 @@ def test_a_wrong_parameter_is_refused_in_the_packages_own_words(lab) -> None:
     assert picture(lab) != before
 
 
-@pytest.mark.parametrize("lab", PAGES[:1], indirect=True)
+@pytest.mark.parametrize("started", PAGES[:1], indirect=True)
 def test_a_slider_moves_the_number_and_python_runs_beside_the_page(lab) -> None:
     before = picture(lab)
     slider = lab.get_by_label("slots B, as a slider")
@@ -132,7 +146,7 @@ def test_a_slider_moves_the_number_and_python_runs_beside_the_page(lab) -> None:
     assert any("lab_worker.js" in url for url in workers), "Python runs beside the page"
 
 
-@pytest.mark.parametrize("lab", PAGES[:1], indirect=True)
+@pytest.mark.parametrize("started", PAGES[:1], indirect=True)
 def test_things_to_try_are_buttons_and_the_address_keeps_the_numbers(lab) -> None:
     from .look import WIDTHS
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import HTML
+from .conftest import HTML, another
+from .look import planted
 
 WARD = "01_one_warp_loads"
 """The first of several kernels in one box."""
@@ -33,29 +34,63 @@ def test_the_pages_have_them() -> None:
     assert len(PAGES) == 9
 
 
-@pytest.fixture
-def replay(browser, site, request):
-    """A replay that has been asked for, and was not loaded before."""
-    from .look import WIDTHS, Watch, assert_good
+# As it was when it was asked for: the first program, block and schedule, at the beginning.
+AS_AT_FIRST = """(box) => {
+  for (const one of [...box.querySelectorAll('select')].slice(1)) { // behind the kernel's
+    one.selectedIndex = 0;
+    one.dispatchEvent(new Event('change'));
+  }
+  const slider = box.querySelector('input[type=range]');
+  slider.value = 0;
+  slider.dispatchEvent(new Event('input'));
+  scrollTo(0, 0);
+}"""
 
-    tab = browser.new_page(reduced_motion="reduce")
-    watch = Watch(site)
-    watch.attach(tab)
-    asked = []
-    tab.on("request", lambda r: asked.append(r.url))
-    tab.goto(site + PAGES[request.param])
-    tab.wait_for_load_state("networkidle")
-    assert not [url for url in asked if "/replays/" in url], "nothing before the reader asks"
-    box = tab.locator(f'.phasebit-replay[data-kernel^="{request.param}"]')
-    if not box.is_visible():  # in a solution
-        tab.locator("details", has=box).last.locator("summary").first.click()
-    assert box.locator("svg.phasebit-timeline:visible").count() == 1
-    box.get_by_role("button", name="Replay").press("Enter")
-    box.locator(".pb-replay-rows").wait_for()
-    assert [url for url in asked if "/replays/" in url]
+
+@pytest.fixture(scope="module")
+def asked_for(browser, site):
+    """Replays by their kernels: each is loaded once for all its tests, and none before one asks."""
+    from .look import Watch
+
+    made = {}
+
+    def replay(kernel: str):
+        if kernel in made:
+            return made[kernel]
+        tab = another([box.page for box, _ in made.values()], browser)
+        tab.clock.install()
+        watch = Watch(site)
+        watch.attach(tab)
+        asked = []
+        tab.on("request", lambda r: asked.append(r.url))
+        tab.goto(site + PAGES[kernel])
+        tab.wait_for_load_state("networkidle")
+        assert not [url for url in asked if "/replays/" in url], "nothing before the reader asks"
+        box = tab.locator(f'.phasebit-replay[data-kernel^="{kernel}"]')
+        if not box.is_visible():  # in a solution
+            tab.locator("details", has=box).last.locator("summary").first.click()
+        assert box.locator("svg.phasebit-timeline:visible").count() == 1
+        box.get_by_role("button", name="Replay").press("Enter")
+        box.locator(".pb-replay-rows").wait_for()
+        assert [url for url in asked if "/replays/" in url]
+        made[kernel] = box, watch
+        return made[kernel]
+
+    yield replay
+    for box, _ in reversed(made.values()):
+        box.page.close()
+
+
+@pytest.fixture
+def replay(asked_for, request):
+    """A replay as at first; after the test nothing of its page sticks out or is pale as it is."""
+    from .look import assert_good
+
+    box, watch = asked_for(request.param)
+    box.page.set_viewport_size({"width": 1280, "height": 900})
+    box.evaluate(AS_AT_FIRST)
     yield box
-    assert_good(tab, watch, (*WIDTHS.values(), 768, 1440))
-    tab.close()
+    assert_good(box.page, watch, (box.page.viewport_size["width"],))
 
 
 def said(box) -> str:
@@ -85,6 +120,21 @@ def barriers(box) -> dict[str, list[str]]:
         line.locator("th").get_attribute("aria-label"): line.locator("td").all_inner_texts()
         for line in box.locator("tbody tr").all()
     }
+
+
+@pytest.mark.parametrize("kernel", PAGES)
+def test_nothing_sticks_out_or_is_pale_at_any_width(asked_for, kernel: str) -> None:
+    """At the end of each program, where it says what was found."""
+    from .look import WIDTHS, assert_good
+
+    box, watch = asked_for(kernel)
+    box.evaluate(AS_AT_FIRST)
+    program = box.get_by_role("combobox", name="Program")
+    for number in range(program.locator("option").count()):
+        if number:
+            program.select_option(index=number)
+        to(box, 1)
+        assert_good(box.page, watch, (*WIDTHS.values(), 768, 1440))
 
 
 @pytest.mark.parametrize("replay", ["barrier_double_buffer"], indirect=True)
@@ -159,7 +209,6 @@ def test_a_warp_that_the_emulator_does_not_run_is_blank(replay) -> None:
 def test_a_replays_picture_fits_beside_the_contents(browser, site, kernel: str) -> None:
     tab = browser.new_page(viewport={"width": 1280, "height": 900})
     tab.goto(site + PAGES[kernel])
-    tab.wait_for_load_state("networkidle")
     rooms = tab.locator(f'.phasebit-replay[data-kernel^="{kernel}"] .pb-picture').evaluate_all(
         "all => all.map(each => [each.scrollWidth, each.clientWidth])"
     )
@@ -239,7 +288,7 @@ def test_touching_a_row_goes_there(replay) -> None:
 @pytest.mark.parametrize("replay", ["12_stale_parity"], indirect=True)
 def test_a_run_plays_until_something_is_found_and_the_repaired_one_to_its_end(replay) -> None:
     replay.get_by_role("button", name="Play").click()
-    replay.locator(".pb-replay-wrong").first.wait_for(timeout=60_000)
+    replay.page.clock.run_for(60_000)
     assert "A deadlock: warps 0–3 wait for phase 1 of empty[0]" in (
         replay.get_by_role("alert").inner_text()
     )
@@ -260,7 +309,6 @@ def test_a_finger_on_a_row_goes_there(browser, site) -> None:
     )  # fmt: skip
     tab = context.new_page()
     tab.goto(site + PAGES["chain"])
-    tab.wait_for_load_state("networkidle")
     box = tab.locator('.phasebit-replay[data-kernel="chain"]')
     box.get_by_role("button", name="Replay").tap()
     slider = box.get_by_role("slider")
@@ -271,8 +319,10 @@ def test_a_finger_on_a_row_goes_there(browser, site) -> None:
         x, y = place["x"] + share * place["width"], place["y"] + place["height"] / 2
         tab.touchscreen.tap(x, y)
         expected = share * int(slider.get_attribute("max"))
-        tab.wait_for_timeout(100)
-        assert int(slider.input_value()) == pytest.approx(expected, abs=expected / 20)
+        tab.wait_for_function(
+            "([slider, at]) => Math.abs(Number(slider.value) - at) <= at / 20",
+            arg=[slider.element_handle(), expected],
+        )
     assert box.locator(".pb-replay-key").inner_text().split("\n")[0].strip() == "executes"
     context.close()
 
@@ -295,7 +345,6 @@ def test_the_buttons_stay_while_the_reader_reads_the_code(replay, width: int) ->
     lines = replay.locator(".pb-replay-line .pb-line")
     assert lines.first.bounding_box()["width"] > least, "wide enough for code"
     assert replay.locator("pre").evaluate("e => e.scrollWidth <= e.clientWidth + 1"), "it wraps"
-    tab.set_viewport_size({"width": 1280, "height": 900})
 
 
 SIZES = """(box) => {
@@ -319,10 +368,8 @@ def test_all_its_letters_can_be_read(replay, width: int) -> None:
     assert replay.locator(".pb-replay-marks .pb-replay-chip").count() > 0
     assert min(replay.evaluate(SIZES)) >= 12
     small = ".pb-replay-marks .pb-replay-chip { font-size: 0.68rem !important }"
-    style = tab.add_style_tag(content=small)
-    assert min(replay.evaluate(SIZES)) < 12
-    style.evaluate("one => one.remove()")
-    tab.set_viewport_size({"width": 1280, "height": 900})
+    with planted(tab, small):
+        assert min(replay.evaluate(SIZES)) < 12
 
 
 NAMES = """(box) => [...box.querySelectorAll('.pb-replay-name')].filter((name) => {
@@ -341,10 +388,8 @@ def test_no_bar_covers_the_name_of_its_row(replay, width: int) -> None:
     assert replay.evaluate(NAMES) == []
     if width > 390:
         narrow = ".pb-replay-rows { grid-template-columns: 8.3rem 1fr 12.5rem !important }"
-        style = tab.add_style_tag(content=narrow)
-        assert replay.evaluate(NAMES)
-        style.evaluate("one => one.remove()")
-    tab.set_viewport_size({"width": 1280, "height": 900})
+        with planted(tab, narrow):
+            assert replay.evaluate(NAMES)
 
 
 CUT = """(box) => {
@@ -373,7 +418,6 @@ def test_who_shares_a_line_is_read_whole(replay, width: int) -> None:
     told = replay.locator(".pb-replay-said")
     to(replay, 0.42)
     assert told.evaluate("e => e.scrollHeight <= e.clientHeight + 1"), "what happens, too"
-    tab.set_viewport_size({"width": 1280, "height": 900})
 
 
 @pytest.mark.parametrize("replay", ["chain"], indirect=True)

@@ -12,18 +12,16 @@ pytestmark = pytest.mark.site
 
 
 @pytest.fixture
-def ring(browser, site):
-    """The front page's first picture, on a phone."""
-    from .look import Watch, assert_good
+def ring(loaded):
+    """The front page's first picture, on a phone, at its beginning."""
+    from .look import assert_good
 
-    tab = browser.new_page(viewport={"width": 390, "height": 844}, reduced_motion="reduce")
-    watch = Watch(site)
-    watch.attach(tab)
-    tab.goto(site + "book/intro.html")
-    tab.wait_for_load_state("networkidle")
-    yield tab.locator(".phasebit-ring")
-    assert_good(tab, watch, (390, 820, 1440))
-    tab.close()
+    tab = loaded("book/intro.html", 390, 844)
+    box = tab.locator(".phasebit-ring")
+    tab.evaluate("scrollTo(0, 0)")
+    box.get_by_role("button", name="Start over").evaluate("(one) => one.click()")
+    yield box
+    assert_good(tab, widths=(390, 820, 1440))
 
 
 def mover(ring, number: int):

@@ -19,22 +19,41 @@ def test_the_front_page_has_one() -> None:
     assert "book/intro.html" in PAGES
 
 
-@pytest.fixture
-def stepper(browser, site):
-    """The front page's stepper, in a browser that does not wait between steps."""
-    from .look import Watch, assert_good
+@pytest.fixture(scope="module")
+def opened(browser, site):
+    """The front page, in a browser that does not wait between steps, and what it asks for later."""
+    from .look import Watch
 
     tab = browser.new_page(reduced_motion="reduce")
     watch = Watch(site)
     watch.attach(tab)
     tab.goto(site + "book/intro.html")
     tab.wait_for_load_state("networkidle")
-    asked = []
+    asked: list[str] = []
     tab.on("request", lambda one: "favicon" in one.url or asked.append(one.url))  # the tab's own
-    yield tab.locator(".phasebit-stepper")
+    yield tab, watch, asked
+    tab.close()
+
+
+@pytest.fixture
+def stepper(opened):
+    """The front page's stepper, at its beginning."""
+    from .look import assert_good
+
+    tab, watch, asked = opened
+    box = tab.locator(".phasebit-stepper")
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    begin(box, "right: two slots")
+    yield box
     assert not asked, "all that can happen is there when the page is"
     assert_good(tab, watch)
-    tab.close()
+
+
+def begin(box, ring: str) -> None:
+    """Choose a ring, at its beginning."""
+    box.get_by_role("combobox").select_option(ring)
+    box.get_by_role("button", name="Start over").click()
+    assert log(box) == []
 
 
 def said(box) -> str:
@@ -93,12 +112,10 @@ def test_each_mistake_is_played_to_its_failure(stepper) -> None:
 
 
 @pytest.fixture
-def engine(browser, site):
+def engine(loaded):
     """The stepper of the chapter whose ring the copy engine fills."""
-    tab = browser.new_page(reduced_motion="reduce")
-    tab.goto(site + next(page for page in PAGES if "copy_engine" in page))
-    yield tab.locator(".phasebit-stepper")
-    tab.close()
+    tab = loaded(next(page for page in PAGES if "copy_engine" in page))
+    return tab.locator(".phasebit-stepper")
 
 
 def test_a_copy_lands_when_the_reader_says(engine) -> None:
@@ -113,7 +130,7 @@ def test_a_copy_lands_when_the_reader_says(engine) -> None:
 
 @pytest.mark.parametrize(("landed", "end"), [(1, "It fails: consumer reads"), (2, "The end")])
 def test_half_of_the_bytes_announced_ends_in_two_ways(engine, landed: int, end: str) -> None:
-    engine.get_by_role("combobox").select_option("too few bytes expected")
+    begin(engine, "too few bytes expected")
     for _ in range(4):  # waits, announces one part, asks for two
         mover(engine, "producer").press("Enter")
     for _ in range(landed):
