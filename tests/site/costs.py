@@ -22,13 +22,18 @@ new PerformanceObserver((list) => list.getEntries().forEach((one) => {
 MAIN, WORKERS = "CrRendererMain", "DedicatedWorker thread"
 
 
-def tasks(
-    browser: Browser, page: Page, act: Callable[[], object], threads: str = MAIN
-) -> list[float]:
-    """Milliseconds of processor time of each task of some threads while ``act`` runs.
+def tasks(browser: Browser, page: Page, act: Callable[[], object]) -> list[float]:
+    """Milliseconds of processor time of each task of the main thread while ``act`` runs.
 
-    Longest first. ``threads``: the name of the main thread, or of workers, which have their own.
+    Longest first.
     """
+    return traced(browser, page, act)[MAIN]
+
+
+def traced(
+    browser: Browser, page: Page, act: Callable[[], object], names: tuple[str, ...] = (MAIN,)
+) -> dict[str, list[float]]:
+    """:func:`tasks` of the threads of some names: of the main thread, and of workers."""
     # What else would be traced takes more time than the page.
     categories = ["-*", "disabled-by-default-devtools.timeline"]
     browser.start_tracing(page=page, categories=categories)
@@ -37,16 +42,20 @@ def tasks(
         page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
     finally:
         events = json.loads(browser.stop_tracing())["traceEvents"]
-    among = {
-        (one["pid"], one["tid"]) for one in events
-        if one["name"] == "thread_name" and one["args"]["name"] == threads
+    called = {
+        (one["pid"], one["tid"]): one["args"]["name"] for one in events
+        if one["name"] == "thread_name"
     }  # fmt: skip
-    found = [
-        one["tdur"] / 1000 for one in events
-        if one["name"] == "RunTask" and "tdur" in one and (one["pid"], one["tid"]) in among
-    ]  # fmt: skip
-    assert found, f"the browser's trace has no tasks of a thread {threads}"
-    return sorted(found, reverse=True)
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for one in events:
+        if one["name"] == "RunTask" and "tdur" in one:
+            name = called.get((one["pid"], one["tid"]))
+            if name in found:
+                found[name].append(one["tdur"] / 1000)
+    for name in names:
+        assert found[name], f"the browser's trace has no tasks of a thread {name}"
+        found[name].sort(reverse=True)
+    return found
 
 
 WORK = """() => {

@@ -44,16 +44,16 @@ def chosen(what: str) -> str:
     return next(page for page in PAGES if page.endswith(f"{what}.html"))
 
 
-def longest(browser, page, act: Callable[[], object], enough: float = TASK) -> float:
+def longest(browser, page, act: Callable[[], object], tries: int = TRIES) -> float:
     """Milliseconds of the longest task while something is done: the least of some tries."""
     from .costs import slowness, tasks
 
     found = []
-    for _ in range(TRIES):
+    for _ in range(tries):
         found.append(tasks(browser, page, act)[0])
-        if found[-1] > enough:
+        if found[-1] > TASK:
             found[-1] /= slowness(browser)
-        if found[-1] <= enough:
+        if found[-1] <= TASK:
             break
     return min(found)
 
@@ -120,49 +120,44 @@ def test_an_explorer_answers_at_once(browser, site, kind: str) -> None:
     tab.close()
 
 
-def test_the_lab_leaves_the_page_to_the_reader(browser, site, cold) -> None:
-    cold.goto(site + chosen("state_machine"))
-    cold.wait_for_load_state("networkidle")
-    box = cold.locator(".phasebit-lab").first
-    picture = box.locator("svg.phasebit-timeline:visible")
+def test_the_lab_starts_soon_and_leaves_the_page_to_the_reader(browser, site) -> None:
+    """It starts soon once its bytes are there: its worker's own time, as no other thread can do
+    its work."""
+    from .costs import MAIN, WORKERS, slowness, traced
 
-    def start() -> None:
-        if box.get_by_role("button", name="Start the lab").count():
-            box.get_by_role("button", name="Start the lab").click()
-            picture.wait_for(timeout=90_000)
-
-    def change() -> None:
-        for name, value in (("slots", "1"), ("jobs", "60"), ("producers", "12"), ("slots", "9")):
-            box.locator(f"input[name={name}]").fill(value)
-            cold.wait_for_function("box => box.ariaBusy === 'false'", arg=box.element_handle())
-
-    assert longest(browser, cold, start) <= TASK
-    assert picture.count() == 1
-    assert longest(browser, cold, change) <= TASK
-
-
-def test_the_lab_starts_soon(browser, site) -> None:
-    """Once its bytes are there: its worker's own time, as no other thread can do its work."""
-    from .costs import WORKERS, slowness, tasks
-
-    spent = []
+    kept, spent = [], []
     for _ in range(TRIES):
-        context = browser.new_context()
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
         tab = context.new_page()
         tab.goto(site + chosen("state_machine"))
         tab.wait_for_load_state("networkidle")
         box = tab.locator(".phasebit-lab").first
+        picture = box.locator("svg.phasebit-timeline:visible")
 
-        def start(tab=tab, box=box) -> None:
+        def start(box=box, picture=picture) -> None:
             box.get_by_role("button", name="Start the lab").click()
-            box.locator("svg.phasebit-timeline:visible").wait_for(timeout=90_000)
+            picture.wait_for(timeout=90_000)
 
-        spent.append(sum(tasks(browser, tab, start, WORKERS)))
-        if spent[-1] > STARTING:
-            spent[-1] /= slowness(browser)
+        def change(tab=tab, box=box) -> None:
+            for field in ("slots 1", "jobs 60", "producers 12", "slots 9"):
+                name, value = field.split()
+                box.locator(f"input[name={name}]").fill(value)
+                tab.wait_for_function("box => box.ariaBusy === 'false'", arg=box.element_handle())
+
+        found = traced(browser, tab, start, (MAIN, WORKERS))
+        kept.append(found[MAIN][0])
+        spent.append(sum(found[WORKERS]))
+        if kept[-1] > TASK or spent[-1] > STARTING:
+            slow = slowness(browser)
+            kept[-1], spent[-1] = kept[-1] / slow, spent[-1] / slow
+        assert picture.count() == 1
+        good = min(kept) <= TASK and min(spent) <= STARTING
+        if good:
+            assert longest(browser, tab, change) <= TASK
         context.close()
-        if spent[-1] <= STARTING:
+        if good:
             break
+    assert min(kept) <= TASK
     assert min(spent) <= STARTING
 
 
@@ -200,7 +195,7 @@ def test_rings_and_replays_leave_the_page_to_the_reader(browser, site) -> None:
 def test_a_script_that_keeps_the_page_is_found(browser, cold) -> None:
     loop = "(() => { let sum = 0; for (let n = 0; n < 4e8; n++) sum ^= n; window.sum = sum; })()"
     cold.set_content(f"<button onclick='{loop}'>go</button>")
-    assert longest(browser, cold, lambda: cold.get_by_role("button").click()) > TASK
+    assert longest(browser, cold, lambda: cold.get_by_role("button").click(), tries=1) > TASK
 
 
 def test_a_heavy_page_is_found(browser) -> None:
