@@ -19,7 +19,7 @@ KEPT = "localStorage.getItem('phasebit.read')"
 
 
 def test_a_chapter_is_read_at_its_end_and_forgotten_when_asked(browser, site) -> None:
-    tab = browser.new_context().new_page()
+    tab = browser.new_page()
     wrong: list[str] = []
     tab.on("pageerror", lambda error: wrong.append(str(error)))
     tab.goto(site + CHAPTER)
@@ -64,7 +64,7 @@ def solve(tab) -> None:
 def test_exercises_that_were_solved_are_counted_and_forgotten_when_asked(
     browser, site, width
 ) -> None:
-    tab = browser.new_context(viewport={"width": width, "height": 900}).new_page()
+    tab = browser.new_page(viewport={"width": width, "height": 900})
     asked: list[str] = []
     tab.on("request", lambda request: asked.append(request.url))
     tab.goto(site + CHAPTER)
@@ -101,7 +101,7 @@ def test_exercises_that_were_solved_are_counted_and_forgotten_when_asked(
 
 
 def test_the_names_of_exercises_are_those_that_the_page_finds(browser, site) -> None:
-    tab = browser.new_context().new_page()
+    tab = browser.new_page()
     tab.goto(site + CHAPTER)
     named = tab.evaluate("page => phasebitExercises[page]", CHAPTER)
     found = tab.evaluate(
@@ -113,7 +113,7 @@ def test_the_names_of_exercises_are_those_that_the_page_finds(browser, site) -> 
 
 
 def test_every_box_of_the_map_leads_to_its_chapter(browser, site) -> None:
-    tab = browser.new_context().new_page()
+    tab = browser.new_page()
     tab.goto(site + MAP)
     tab.wait_for_load_state("networkidle")
     ways = tab.evaluate(
@@ -134,7 +134,7 @@ def test_every_box_of_the_map_leads_to_its_chapter(browser, site) -> None:
 
 
 def test_a_page_that_is_only_opened_is_not_read(browser, site) -> None:
-    tab = browser.new_context().new_page()
+    tab = browser.new_page()
     tab.goto(site + CHAPTER)
     tab.wait_for_load_state("networkidle")
     assert tab.evaluate(KEPT) is None
@@ -142,7 +142,7 @@ def test_a_page_that_is_only_opened_is_not_read(browser, site) -> None:
 
 
 def test_a_browser_that_keeps_nothing_is_served_too(browser, site) -> None:
-    tab = browser.new_context().new_page()
+    tab = browser.new_page()
     wrong: list[str] = []
     tab.on("pageerror", lambda error: wrong.append(error.stack))
     tab.add_init_script(
