@@ -46,7 +46,9 @@ class Findings(LaunchObserver):
     def is_reduction(self, access: int) -> bool:
         """Whether an instruction is ``red``, which tells nobody what it has read."""
         instruction = self.instruction(access)
-        return instruction is not None and instruction.mnemonic == "red"
+        return instruction is not None and self.machine.program.traits(
+            instruction
+        ).tells_nothing(instruction)
 
     def place(self, access: int) -> Sentence:
         """```ld.shared.f32 …` at PTX line 12 (kernel.cu:7)``."""

@@ -141,6 +141,10 @@ class Traits:
         """Whether all threads of a warp must execute this instruction together."""
         return self.aligned == instruction.mnemonic or "aligned" in instruction.modifiers
 
+    def tells_nothing(self, instruction: Instruction) -> bool:
+        """Whether it reads memory and tells nobody what: an atomic operation without a result."""
+        return self.words and instruction.mnemonic == "red"
+
 
 PLAIN = Traits()
 
