@@ -151,6 +151,35 @@ def test_what_ends_is_none(what: str, check: bool, schedule: str) -> None:
     assert launch(ENDINGS[what], blocks, check=check, schedule=schedule)[0]
 
 
+COUNT = f"""add.u32 %r2, %r2, 1; {LOOK} setp.lt.and.u32 %p1, %r2, 1000000, %p1;"""
+TWO_COUNT = f"""mov.u32 %r2, 0; setp.ge.u32 %p2, %r7, 32; @%p2 bra B; {{}}
+    A: {COUNT} @%p1 bra A; ret;
+    B: {COUNT} @%p1 bra B; ret;"""
+"""Two loops, of two warps, that end after many turns at the latest; and what a third thread does."""
+
+BESIDE = {
+    "waits for a copy": f""".shared .align 4 .b32 box; setp.ne.u32 %p2, %r7, 0; @%p2 bra A;
+        mov.u32 %r3, bar; mov.u32 %r4, box; mbarrier.init.shared.b64 [%r3], 1;
+        cp.async.ca.shared.global [%r4], [%rd1+4], 4;
+        cp.async.mbarrier.arrive.noinc.shared.b64 [%r3];
+        T: mbarrier.try_wait.parity.shared.b64 %p1, [%r3], 0; @!%p1 bra T; {SET} ret;""",
+    "sleeps": f"setp.ne.u32 %p2, %r7, 0; @%p2 bra A; nanosleep.u32 1000; {SET} ret;",
+    "has not started": f"""setp.ne.u32 %p2, %r7, 0; @%p2 bra A;
+        setp.ne.u32 %p2, %r8, 159; @%p2 bra A; {SET} ret;""",
+}
+
+
+@pytest.mark.parametrize("schedule", ["eager", "late", "random"])
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("what", BESIDE)
+def test_time_passes_for_others_while_two_groups_count_their_looks(
+    what: str, check: bool, schedule: str
+) -> None:
+    grid = 160 if what == "has not started" else 1
+    body = TWO_COUNT.format(BESIDE[what])
+    assert launch(body, grid, check=check, schedule=schedule, max_steps=40_000)[0]
+
+
 def test_who_looks_where_and_who_waits() -> None:
     with pytest.raises(Livelock) as caught:
         launch(LIVELOCKS["some spin, some wait"])

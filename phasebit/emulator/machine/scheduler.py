@@ -40,6 +40,11 @@ PATIENCE = 64
 POLLS = 256
 """Fruitless looks at memory or at a clock after which more blocks are started."""
 
+LATEST = 1024
+"""Fruitless looks after which time passes for others, although some group could always run: a copy
+is done, sleepers wake, more blocks start unless something happens.  A loop that counts its turns
+is never where it was before, so no :class:`.livelock.Watch` sees that it asks in vain."""
+
 FALSE_ANSWERS = 512
 """How often a waiting test may answer "not yet" while nothing else moves, before a deadlock."""
 
@@ -69,6 +74,10 @@ class Machine(RunningLaunch):
         self.batches: list[Batch] = []
         self.watch: Watch | None = None
         self.pause = PAUSE
+        self.patience = LATEST
+        """Looks after which time passes for others: see :data:`LATEST`."""
+        self.progressed = 0
+        """The progress when it last did."""
         self.deciding: dict[Any, Deciding] = {}
         """What decides where threads go, by the blocks that run: see :class:`.livelock.Watch`."""
         self.look = self.steps - PAUSE
@@ -388,13 +397,15 @@ class Machine(RunningLaunch):
                         "it is right and merely long, launch with a larger max_steps",
                         self.standing(g),
                     )
+                if self.polls >= self.patience and not self.stepped:
+                    self._let_time_pass(g)
                 looked = self.polls != polls and not self.stops
                 if looked and (self.ready or self.seat is not None):
                     g.patient = True
                     self.make_ready(g)
                     return
                 if self.polls > POLLS and budget < PATIENCE - 8:
-                    self.polls = 0
+                    self.polls, self.patience = 0, LATEST
                     if not self.ready and not self.start_batch() and not self.sleeping:
                         self._poke()
             if budget <= 0 and self.seat is not None:
@@ -481,6 +492,16 @@ class Machine(RunningLaunch):
                 if self.watch is not None:
                     self.watch.answered(g)
                 waiting.may_fail(g)
+
+    def _let_time_pass(self, g: Group) -> None:
+        """Groups look and look, and one of them is always ready: the others get on as well."""
+        self.patience = self.polls + LATEST
+        self.clock = max(self.clock, g.time)
+        self._wake_sleepers(self.clock)
+        self._poke()
+        if self.progress == self.progressed:
+            self.start_batch()
+        self.progressed = self.progress
 
     def _poke(self) -> None:
         """Let asynchronous work go on while a group spins on its result."""
