@@ -155,7 +155,7 @@ COUNT = f"""add.u32 %r2, %r2, 1; {LOOK} setp.lt.and.u32 %p1, %r2, 1000000, %p1;"
 TWO_COUNT = f"""mov.u32 %r2, 0; setp.ge.u32 %p2, %r7, 32; @%p2 bra B; {{}}
     A: {COUNT} @%p1 bra A; ret;
     B: {COUNT} @%p1 bra B; ret;"""
-"""Two loops, of two warps, that end after many turns at the latest; and what a third thread does."""
+"""Two warps in loops that end after many turns at the latest; and what a third thread does."""
 
 BESIDE = {
     "waits for a copy": f""".shared .align 4 .b32 box; setp.ne.u32 %p2, %r7, 0; @%p2 bra A;
