@@ -73,6 +73,15 @@ def test_random_chains(first: int) -> None:
         assert verdict.good or verdict.program.name in departures.NAMES, verdict.example
 
 
+@pytest.mark.parametrize("first", range(0, 2000, 8) if EVERYTHING else (0, 72, 408))
+def test_random_programs_of_blocks(first: int) -> None:
+    """What warps exchange: in programs 75 and 411 two spin, and a third waits for a copy."""
+    verdicts = judge_batch(batches.Batch("meetings", first, 8), KEPT)
+    assert len(verdicts) == 8
+    for verdict in verdicts:
+        assert verdict.good, verdict.example
+
+
 def test_what_ptxas_makes_of_a_chain_is_no_exception() -> None:
     """A chain that may differ from the optimised program has the answer of the other one."""
     assert set(answers("departures")) == departures.NAMES
