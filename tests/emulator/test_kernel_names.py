@@ -161,7 +161,7 @@ def test_a_name_without_its_parameters(symbol: str, name: str) -> None:
         ("_ZN1AIiE1fEv", ["A<int>::f", "A", "A<int>::f()", "_ZN1AIiE1fEv"]),
         (HIDDEN, ["hidden", "_GLOBAL__N__9cfffa68_8_own_t_cu__Z1fPi::hidden", "hidden(int*)",
                   HIDDEN]),
-        ("saxpy", ["saxpy"]),
+        ("saxpy", ["saxpy"]), ("f", ["f"]),  # as a mangled type the letter is float
     ],
 )  # fmt: skip
 def test_what_a_function_may_be_called(symbol: str, spellings: list[str]) -> None:

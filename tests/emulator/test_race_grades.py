@@ -65,6 +65,18 @@ def test_stores_of_two_values_are_a_race(space: str) -> None:
     assert (found.rule, found.grade) == ("race", rulebook.CAN_CORRUPT)
 
 
+@pytest.mark.parametrize("space", ["shared", "global"])
+@pytest.mark.parametrize(("bits", "rules"), [
+    ("and.b32 %r5, %r1, 0; or.b32 %r5, %r5, 0x7fffffff;", []),
+    ("or.b32 %r5, %r1, 0x3f800000;", ["race-in-one-store"]),
+])  # fmt: skip
+def test_a_nan_that_all_threads_store_is_no_other_value(
+    space: str, bits: str, rules: list[str]
+) -> None:
+    store = STORE.replace("u32", "f32")
+    assert [each.rule for each in findings(space, f"{bits}\n{store}", "")] == rules
+
+
 @pytest.mark.parametrize(("last", "rule"), [(5, "race-equal-stores"), (6, "race")])
 def test_once_different_is_a_race_though_equal_at_first(last: int, rule: str) -> None:
     store = "st.shared.u32 [%r7], %r5;\nadd.u32 %r7, %r7, 4;\n"

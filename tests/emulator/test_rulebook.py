@@ -110,6 +110,7 @@ def test_bytes_that_are_announced_and_never_come() -> None:
     )
     (finding,) = kernel(body).launch().findings
     assert finding.rule == "announced-bytes-missing" and "16 too many announced" in finding.message
+    assert "the last to come" not in finding.message, "none has"
 
 
 def test_a_fault_of_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:

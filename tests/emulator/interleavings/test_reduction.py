@@ -280,6 +280,13 @@ def test_what_a_sleeper_may_touch_elsewhere_wakes_it_too() -> None:
     assert dependent(sleeper, {"y": "r"}) and dependent(sleeper, {"x": "r"})
     assert not dependent(sleeper, {"z": "w"}) and not dependent(step(0), {"x": "w"})
     assert not dependent(step(0, "x=adds"), {"x": "adds"})
+    for slept, other in ((sleeper, step(1, "y=r")), (step(0, "x=w"), step(1, may={"x": "r"}))):
+        tree = one_run(slept, possible=[[0, 1]])
+        tree.nodes[0].wanted = {0, 1}
+        assert tree.advance()
+        tree.begin()
+        assert tree.choose([0, 1], None) == 1
+        assert tree.choose([0], other) == 0, "either of the two might"
 
 
 def test_a_tree_is_left_when_all_that_are_wanted_were_tried() -> None:
