@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 import phasebit.emulator.ops  # noqa: F401  what instructions there are
 from phasebit.emulator.codegen.accumulator_registers import multiplied_registers, renames
+from phasebit.emulator.machine.device_memory import POISON
 from phasebit.emulator.ptx.control_flow import build
 from phasebit.emulator.ptx.reader import read
 from phasebit.emulator.ptx.syntax import Instruction
@@ -83,3 +86,20 @@ def test_a_product_looks_at_an_a_that_it_is_given() -> None:
     assert len(found) == 2 and found[0].startswith("begins_product (")
     assert len(found[0].partition("(")[2].partition(")")[0].split(",")) == 8
     assert re.fullmatch(r"looks_at \(R\[\d+\], R\[\d+\], R\[\d+\], R\[\d+\],\), 0", found[1]), found
+
+
+def test_those_that_nobody_has_written_hold_no_number_where_the_checker_looks() -> None:
+    text = f"{HEAD}{HELD} st.global.u32 [%rd2], %r9;\nret;\n}}\n"
+    kernel = Module(text)["k"]
+    for check in (True, False):
+        program = kernel.translated(check, False, False, None)
+        values = program.fresh_registers(kernel.function)
+        found = {
+            register.name: int(value) for value, register in zip(
+                values, kernel.function.registers, strict=True
+            ) if isinstance(value, np.generic)
+        }  # fmt: skip
+        unwritten = POISON if check else 0
+        assert found == {f"%r{i}": unwritten for i in range(1, 9)} | {
+            "%r9": 0, "%rd1": 0, "%rd2": 0, "%p1": 0,
+        }  # fmt: skip

@@ -6,6 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
+from phasebit.emulator import capabilities
 from phasebit.emulator.api import execution
 from phasebit.emulator.capabilities import MAX_GRID
 from phasebit.emulator.copy_engine import tensor_copy, tensormap
@@ -40,6 +41,8 @@ CHOSEN: list[tuple[ModuleType, dict[str, object]]] = [
     (tensor_copy, {"NAN": 0x7FF7, "PIECE": 16, "LINE": 128}),
     (execution, {"MAX_STEPS": 2_000_000, "ON_FAULT": ("raise", "report")}),
     (tensormap, {"SIZE": 128}),
+    # Programs that size their grid by it have so many times more blocks.
+    (capabilities, {"MULTIPROCESSORS": 8}),
 ]
 
 

@@ -119,6 +119,21 @@ def test_what_an_mbarrier_does_not_take(body: str, count: int, says: str) -> Non
     assert said.endswith("at PTX line 14") and "all threads of block 0" in said
 
 
+@pytest.mark.parametrize(("body", "found"), [
+    ("mbarrier.arrive.shared.b64 %d5, [%r8];", ["reads pair[0 bytes in], which nobody has"]),
+    ("st.shared.u64 [tile+48], %d1; mbarrier.arrive.shared.b64 %d5, [tile+48];", []),
+    ("mbarrier.inval.shared.b64 [full]; " + ARRIVE, []),
+])  # fmt: skip
+def test_a_use_before_the_initialisation_reads_the_barrier_s_own_words(
+    body: str, found: list[str]
+) -> None:
+    text = TEXT.replace("COUNT", "1").replace("BODY", body)
+    run = Module(text)["k"].launch(1, 1, [np.zeros(1, np.uint32)], on_fault="report")
+    *before, last = run.findings
+    assert last.rule == "uninitialised-mbarrier" and len(before) == len(found)
+    assert all(says in each.message for says, each in zip(found, before, strict=True))
+
+
 def deadlock(body: str, count: int, threads: int = 64) -> str:
     text = TEXT.replace("COUNT", str(count)).replace("BODY", body)
     with pytest.raises(EmulatorError) as raised:

@@ -178,15 +178,25 @@ def test_a_text_in_the_stack_of_a_thread_is_its_own() -> None:
     assert launch(body, np.zeros(1), 1, 3).output == "ABC"
 
 
-def test_an_assertion_that_fails_is_told_as_cuda_tells_it() -> None:
-    body = """
+FAIL = """
     setp.lt.u32 %p1, %r1, 2; @%p1 ret;
     mov.u64 %rd2, message; cvta.global.u64 %rd2, %rd2; mov.u64 %rd3, file;
     cvta.global.u64 %rd3, %rd3; mov.u64 %rd4, function; cvta.global.u64 %rd4, %rd4;
+    mov.u32 %r3, 42; EACH
     { .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4;
-      st.param.b64 [p0], %rd2; st.param.b64 [p1], %rd3; st.param.b32 [p2], 42;
+      st.param.b64 [p0], %rd2; st.param.b64 [p1], %rd3; st.param.b32 [p2], %r3;
       st.param.b64 [p3], %rd4; st.param.b64 [p4], 1;
       call.uni __assertfail, (p0, p1, p2, p3, p4); }"""
+
+
+@pytest.mark.parametrize("each", [
+    "",
+    # A compiler may make one call of several: thread 3 fails at another place than thread 2.
+    "setp.eq.u32 %p2, %r1, 3; selp.u64 %rd2, %rd3, %rd2, %p2; selp.u64 %rd3, %rd4, %rd3, %p2; "
+    "selp.u64 %rd4, %rd2, %rd4, %p2; selp.u32 %r3, 43, 42, %p2;",
+])  # fmt: skip
+def test_an_assertion_that_fails_is_told_as_cuda_tells_it(each: str) -> None:
+    body = FAIL.replace("EACH", each)
     with pytest.raises(FailedAssertion) as caught:
         launch(body, np.zeros(1), 1, 4, message="n > 3", file="a.cu", function="void k(int *)")
     assert str(caught.value) == (

@@ -101,6 +101,14 @@ def test_a_loaded_program_is_watched_and_says_its_lines() -> None:
     assert told[0] == told[1] and "PTX line 9" in told[0][0]
 
 
+def test_a_loaded_program_has_the_same_accesses_joined() -> None:
+    """Two stores of 4 bytes at a multiple of 8 are one of 8."""
+    text = RACE.replace("[s], %r1;", "[s], %r1; st.shared.u32 [s+4], %r1;")
+    for kind in (Module, LoadedModule):
+        run = kind(text)["k"].launch(1, 1, [np.zeros(1, np.int64)], accesses=True)
+        assert [each.size for each in run.accesses] == [8]
+
+
 @pytest.mark.parametrize("name", sorted({entry.name for entry in entries()}))
 def test_a_loaded_instruction_is_the_one_of_the_table(name: str) -> None:
     for entry in entries():

@@ -173,6 +173,16 @@ def test_9_7_16_9_3_wrong_addresses(more: str, says: str) -> None:
         copied("128x128b", "late", {"tcgen05.commit": more + "tcgen05.commit"})
 
 
+def test_9_7_16_9_2_a_copy_beyond_the_last_column_is_told_with_its_lanes() -> None:
+    text = COPY.replace("SHAPE [%r6]", "128x256b [%r8]").replace("REGISTERS", "{%r20}")
+    text = text.replace("WIDE", "1").replace("STORES", "")
+    text = text.replace("@!%p2 bra WAIT;", "@!%p2 bra WAIT; mov.u32 %r8, 508;")
+    bits = encode(0, 2048, 128, swizzle.NONE, "tcgen05")
+    with pytest.raises(EmulatorError) as raised:
+        run(text, np.zeros(4096, np.uint8), np.zeros((128, 8), np.uint32), bits)
+    assert "beyond tensor memory, lanes 0-127 and columns 508-515 of 128" in str(raised.value)
+
+
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
 def test_9_7_16_6_a_shift_of_what_another_thread_copies(schedule: str) -> None:
     more = "setp.eq.u32 %p4, %r1, 32; @!%p4 bra WAIT;\n" \
