@@ -38,6 +38,7 @@ DONE:
 }
 """
 STORE = "st.SPACE.u32 [AT], %r5;"
+LAST = "setp.eq.u32 %p2, %r1, 31;"
 ATOMIC = "atom.SPACE.add.u32 %r3, [AT], 1;"
 
 
@@ -69,6 +70,9 @@ def test_stores_of_two_values_are_a_race(space: str) -> None:
 @pytest.mark.parametrize(("bits", "rules"), [
     ("and.b32 %r5, %r1, 0; or.b32 %r5, %r5, 0x7fffffff;", []),
     ("or.b32 %r5, %r1, 0x3f800000;", ["race-in-one-store"]),
+    # all but the last thread store a NaN; it is the last that stays
+    (f"{LAST} mov.b32 %r5, 0x7fffffff; @%p2 mov.b32 %r5, 0x3f800000;", ["race-in-one-store"]),
+    (f"{LAST} mov.b32 %r5, 0x80000000; @%p2 mov.b32 %r5, 0;", ["race-in-one-store"]),
 ])  # fmt: skip
 def test_a_nan_that_all_threads_store_is_no_other_value(
     space: str, bits: str, rules: list[str]

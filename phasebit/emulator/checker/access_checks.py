@@ -94,22 +94,18 @@ class AccessChecks(AccessObserver, LaunchObserver, ThreadCopyObserver):
 
     def stored(self, g: Group, view: Array, index: Value, value: Value, access: int) -> None:
         """After a store: did two threads of the group write different things to one place?"""
-        wrong = view[index] != value
-        if isinstance(wrong, np.ndarray) and wrong.ndim:
-            value = g.spread(value)
-            numbers = (value == value) if value.dtype.kind in "fc" else True
-            wrong = wrong & numbers
-            if wrong.any():
-                lanes = g.lanes[np.flatnonzero(g.spread(wrong))]
-                self.findings.report(
-                    "race-in-one-store",
-                    say(
-                        "{} and another thread write different values to one place in one "
-                        "instruction: {}",
-                        g.batch.describe(lanes[:1]), self.findings.place(access),
-                    ),
-                    access, ("same", access),
-                )  # fmt: skip
+        wrong = _differ(view[index], value)
+        if wrong.ndim and wrong.any():
+            lanes = g.lanes[np.flatnonzero(g.spread(wrong))]
+            self.findings.report(
+                "race-in-one-store",
+                say(
+                    "{} and another thread write different values to one place in one "
+                    "instruction: {}",
+                    g.batch.describe(lanes[:1]), self.findings.place(access),
+                ),
+                access, ("same", access),
+            )  # fmt: skip
 
     def updates(
         self, g: Group, index: Value, width: int, sem: str, scope: str, count: int
@@ -167,6 +163,16 @@ class AccessChecks(AccessObserver, LaunchObserver, ThreadCopyObserver):
     def waited_for_thread_copy(self, g: Group, copy: ThreadCopy, lanes: Array) -> None:
         """These threads know that their copies are done."""
         self.races.order.copy_observed(g.batch, lanes, copy.started)
+
+
+def _differ(there: Value, value: Value) -> Array:
+    """Where the bits differ: 0.0 and -0.0 are two values, and one NaN is one."""
+    here, stored = np.broadcast_arrays(there, value)
+    if stored.dtype.kind not in "fc":
+        return np.asarray(here != stored)
+    bits = np.dtype(f"u{min(stored.dtype.itemsize, 8)}")
+    words = [np.ascontiguousarray(each).view(bits) for each in (here, stored)]
+    return np.asarray((words[0] != words[1]).reshape(*stored.shape, -1).any(axis=-1))
 
 
 __all__ = ["AccessChecks"]
