@@ -240,8 +240,8 @@ def test_an_array_given_twice_is_placed_once() -> None:
     one, arrays = np.zeros(4), Arrays()
     args: list[Any] = [one, one[:2], one, 7, OnDevice()]
     raw = marshal("k", made.function, made.layout, args, arrays)
-    assert np.frombuffer(raw, np.uint64).tolist() == [0x100, 0x200, 0x100, 7, 0x1234]
-    assert arrays.placed == ["argument 0", "argument 1"]
+    assert np.frombuffer(raw, np.uint64).tolist() == [0x100, 0x100, 0x100, 7, 0x1234]
+    assert arrays.placed == ["arguments 0 and 1 and 2"]  # the second lies in the first
     args[1:3] = np.zeros(4), one
     raw = marshal("k", made.function, made.layout, args, arrays := Arrays())
     assert np.frombuffer(raw, np.uint64)[:3].tolist() == [0x100, 0x200, 0x100]

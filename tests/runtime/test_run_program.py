@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import io
@@ -187,16 +188,23 @@ def test_the_device_is_as_it_was_asked_for(script: Script, monkeypatch: pytest.M
 
 
 def test_a_run_leaves_signals_and_files_as_they_were(script: Script) -> None:
-    def state() -> tuple[object, ...]:
-        numbers = (signal.SIGALRM, signal.SIGCHLD, signal.SIGTERM)
-        return (*map(signal.getsignal, numbers), len(os.listdir("/proc/self/fd")))
+    def signals() -> list[object]:
+        return [*map(signal.getsignal, (signal.SIGALRM, signal.SIGCHLD, signal.SIGTERM))]
+
+    def open_files() -> set[tuple[str, str]]:
+        found = set()
+        for number in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(FileNotFoundError):  # the list itself was open
+                found.add((number, os.readlink(f"/proc/self/fd/{number}")))
+        return found
 
     gc.disable()
     try:
-        before = state()
+        before, files = signals(), open_files()
         ran(script("exit 0"), limit=30.0)
         gc.collect(0)  # what this run made: the memory's mapping has a file of its own
-        assert state() == before
+        assert signals() == before
+        assert open_files() <= files  # what earlier tests left may have been closed meanwhile
     finally:
         gc.enable()
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

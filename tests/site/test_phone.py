@@ -20,7 +20,7 @@ PAGES = sorted(path.relative_to(HTML).as_posix() for path in HTML.glob("book/**/
 MAP, SCORE = "book/how_to_read.html", "book/appendix/score.html"
 CHAPTER, WIDE, CODE, BITS, BARRIER, FORMULAS, PLOT = (
     next(page for page in PAGES if page.endswith(f"{name}.html"))
-    for name in ("double_buffering", "03_barriers", "_chain", "one_thread_multiplies",
+    for name in ("double_buffering", "_barriers", "_chain", "one_thread_multiplies",
                  "copy_engine", "how_fast", "_attention")
 )  # fmt: skip
 PHONE = 390, 844
