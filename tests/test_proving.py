@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from phasebit import chapters, files, hardware, measure, proving, recording, toolchain
+from phasebit.chapters.cute_dsl import cute_ptx
 from phasebit.launching import build
 from phasebit.launching.two_devices import Case
 
@@ -25,6 +26,7 @@ Outputs = Mapping[str, np.ndarray]
 @pytest.fixture
 def b200(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """As if a B200 were here; the record that it would write."""
+    cute_ptx.record()  # it is read once, from where records are
     monkeypatch.setattr(measure, "gpu", lambda: B200)
     monkeypatch.setattr(measure, "facts", lambda: FACTS)
     monkeypatch.setattr(files, "records", lambda: tmp_path)
