@@ -39,12 +39,16 @@ LAST:
 FENCE = "fence.acq_rel.cta;"
 
 
+def found_in(text: str, blocks: int, threads: int, *args: object, **mode: object) -> set[str]:
+    """The rules that a launch of a kernel breaks."""
+    run = Module(text)["k"].launch(blocks, threads, [*args], **mode)  # type: ignore[arg-type]
+    return {each.rule for each in run.findings}
+
+
 def rules(fence: str, arrival: str, wait: str, behind: str, schedule: str) -> set[str]:
     text = TEXT.replace("FENCE", fence).replace("ARRIVAL", arrival).replace("WAIT", wait)
-    run = Module(text.replace("BEHIND", behind))["k"].launch(
-        1, 64, [np.zeros(1, np.uint32)], schedule=schedule
-    )
-    return {each.rule for each in run.findings}
+    given = np.zeros(1, np.uint32)
+    return found_in(text.replace("BEHIND", behind), 1, 64, given, schedule=schedule)
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late", "random"])
@@ -118,8 +122,7 @@ CLUSTER = """
 def test_9_7_13_3_a_fence_before_a_relaxed_arrival_at_the_clusters_barrier(
     fence: str, found: set[str]
 ) -> None:
-    run = Module(CLUSTER.replace("FENCE", fence))["k"].launch(2, 32, [])
-    assert {each.rule for each in run.findings} == found
+    assert found_in(CLUSTER.replace("FENCE", fence), 2, 32) == found
 
 
 REMOTE = """
@@ -144,7 +147,7 @@ REMOTE = """
     bra LAST;
 HEAR:
 W:  mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p3, [full], 0; @!%p3 bra W;
-    ld.shared.u32 %r6, [%r3];
+    ACCESS
 LAST:
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     ret;
@@ -152,14 +155,15 @@ LAST:
 """
 
 
+@pytest.mark.parametrize("access", ["ld.shared.u32 %r6, [%r3];", "st.shared.u32 [%r3], 7;"])
 @pytest.mark.parametrize(("fence", "found"), [
     ("fence.acq_rel.cluster;", set()), ("", {"race"}), ("fence.acq_rel.cta;", {"narrow-scope"}),
 ])  # fmt: skip
 def test_a_fence_before_a_relaxed_arrival_at_another_blocks_mbarrier(
-    fence: str, found: set[str]
+    fence: str, found: set[str], access: str
 ) -> None:
-    run = Module(REMOTE.replace("FENCE", fence))["k"].launch(2, 32, [])
-    assert {each.rule for each in run.findings} == found
+    """Who hears of it reads what the other block has written, or writes over it."""
+    assert found_in(REMOTE.replace("FENCE", fence).replace("ACCESS", access), 2, 32) == found
 
 
 COUNTER = """
@@ -194,6 +198,4 @@ LOOK = "W: ld.acquire.cta.global.u32 %r6, [count]; setp.ne.u32 %p3, %r6, 2; @%p3
 ])  # fmt: skip
 def test_a_reduction_tells_its_thread_nothing(mine: str, look: str, found: set[str]) -> None:
     """Only who reads the counter knows that others have counted; the atomic here comes second."""
-    text = COUNTER.replace("AND_I", mine).replace("LOOK", look)
-    run = Module(text)["k"].launch(1, 64, [])
-    assert {each.rule for each in run.findings} == found
+    assert found_in(COUNTER.replace("AND_I", mine).replace("LOOK", look), 1, 64) == found
