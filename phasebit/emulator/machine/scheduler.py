@@ -40,7 +40,7 @@ PATIENCE = 64
 POLLS = 256
 """Fruitless looks at memory or at a clock after which more blocks are started."""
 
-LATEST = 1024
+MOST_POLLS = 1024
 """Fruitless looks after which time passes for others, although some group could always run: a copy
 is done, sleepers wake, more blocks start unless something happens.  A loop that counts its turns
 is never where it was before, so no :class:`.livelock.Watch` sees that it asks in vain."""
@@ -74,8 +74,8 @@ class Machine(RunningLaunch):
         self.batches: list[Batch] = []
         self.watch: Watch | None = None
         self.pause = PAUSE
-        self.patience = LATEST
-        """Looks after which time passes for others: see :data:`LATEST`."""
+        self.poll_limit = MOST_POLLS
+        """Looks after which time passes for others: see :data:`MOST_POLLS`."""
         self.progressed = 0
         """The progress when it last did."""
         self.deciding: dict[Any, Deciding] = {}
@@ -397,7 +397,7 @@ class Machine(RunningLaunch):
                         "it is right and merely long, launch with a larger max_steps",
                         self.standing(g),
                     )
-                if self.polls >= self.patience and not self.stepped:
+                if self.polls >= self.poll_limit and not self.stepped:
                     self._let_time_pass(g)
                 looked = self.polls != polls and not self.stops
                 if looked and (self.ready or self.seat is not None):
@@ -405,7 +405,7 @@ class Machine(RunningLaunch):
                     self.make_ready(g)
                     return
                 if self.polls > POLLS and budget < PATIENCE - 8:
-                    self.polls, self.patience = 0, LATEST
+                    self.polls, self.poll_limit = 0, MOST_POLLS
                     if not self.ready and not self.start_batch() and not self.sleeping:
                         self._poke()
             if budget <= 0 and self.seat is not None:
@@ -495,7 +495,7 @@ class Machine(RunningLaunch):
 
     def _let_time_pass(self, g: Group) -> None:
         """Groups look and look, and one of them is always ready: the others get on as well."""
-        self.patience = self.polls + LATEST
+        self.poll_limit = self.polls + MOST_POLLS
         self.clock = max(self.clock, g.time)
         self._wake_sleepers(self.clock)
         self._poke()
