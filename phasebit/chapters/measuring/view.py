@@ -134,7 +134,8 @@ def early_table(gaps: dict[str, Any]) -> measure.Table:
         graph_gaps = launches[f"graph, {kind}: {WORK}"]
         longer.append(sum(ns > min(graph_gaps) + 150 for ns in graph_gaps))
     return measure.Table(
-        ("", "gap, stream", "graph", "saved", "product, stream", "graph", "adds, stream", "graph"),
+        ("", "gap, stream", "gap, graph", "saved", "product, stream", "product, graph",
+         "adds, stream", "adds, graph"),
         tuple(rows),
         "µs, medians; gap: last end to next work; product: first work to last end; adds: what a "
         "launch adds. A graph's gap has two lengths, a third of a µs apart; "
